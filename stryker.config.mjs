@@ -1,5 +1,5 @@
-// `npm run mutate`: breaks the folders whose rules everything hangs on, one place at a time, and runs the tests that reach
-// each place. `npm run mutate -- packages/core/src/gate/decide.ts` does one file.
+// `npm run mutate`: changes the sources of these folders in one location at a time and runs the tests that reach it.
+// `npm run mutate -- packages/core/src/gate/decide.ts` does one file.
 
 /** @type {import("@stryker-mutator/api/core").PartialStrykerOptions} */
 export default {

@@ -1,4 +1,5 @@
 import { done, fanOut, final, forEach, pipelineShape, stage, to } from "@sluice/core";
+import type { MachineInput, Transition } from "@sluice/core/machine";
 import { expect, test } from "vitest";
 import {
   byEvents,
@@ -9,6 +10,7 @@ import {
   event,
   failed,
   problemsIn,
+  result,
   started,
 } from "../support/machine-kit.ts";
 import { work } from "../support/run-kit.ts";
@@ -63,6 +65,33 @@ test("a failed final state ends the run as failed, and a cancelled one as cancel
     reason: "ended in state stopped, after state a",
     state: "stopped",
   });
+});
+
+test.each<[string, readonly MachineInput[]]>([
+  [", by the event GO of state a", [event("GO")]],
+  [", after state b failed (tool): it broke", [event("B"), failed("it broke")]],
+  [", after state b was skipped", [event("B"), result({ status: "skipped" })]],
+  [
+    "",
+    [event("B"), completed(1), { kind: "children", ended: [{ key: "c", turns: 1, status: "completed", output: 1 }] }],
+  ],
+])("a failed final state says what led to it: ended in state broken%s", async (why, inputs) => {
+  const { step } = await started({
+    stages: { a: byEvents(), b: work(), c: work(), ok: final("completed"), broken: final("failed") },
+    transitions: [
+      { from: "a", on: { event: "GO" }, to: "broken" },
+      { from: "a", on: { event: "B" }, to: "b" },
+      { from: "a", on: "failure", to: "ok" },
+      { from: "b", on: "failure", to: "broken" },
+      { from: "b", on: "skipped", to: "broken" },
+      { from: "b", on: "success", to: fanOut(["c"], { join: "broken" }) },
+      { from: "c", on: "success", to: "ok" },
+    ],
+  });
+  const steps: Transition[] = [];
+  for (const input of inputs) steps.push(await step(input));
+  const message = `ended in state broken${why}`;
+  expect(steps.at(-1)?.effect).toMatchObject({ kind: "end", end: { status: "failed", message } });
 });
 
 test("a failure that leads to a completed final state has no output", async () => {

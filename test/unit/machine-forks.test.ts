@@ -1,4 +1,4 @@
-import { done, fanOut, final, fork, invoke, to } from "@sluice/core";
+import { done, fanOut, final, forEach, fork, invoke, to } from "@sluice/core";
 import { type ChildEnd, contextOf, type MachineInput } from "@sluice/core/machine";
 import { expect, test } from "vitest";
 import { childState } from "../../packages/core/src/machine/machine-state.ts";
@@ -94,6 +94,18 @@ test("one failed branch fails a fork of all, and the state's failure row decides
   expect(next.trace.by).toBe("table");
   expect(state.hops).toBe(2);
   expect(contextOf(state).upstream).toEqual({ a: "from a" });
+});
+
+test("a failed fork whose failure row leads to a completed final state has no output", async () => {
+  const rows: Rows = [
+    { from: "a", on: "success", to: ALL },
+    { from: "a", on: "failure", to: to("ok", { calm: true }) },
+    { from: "z", on: "skipped", to: "rescue" },
+  ];
+  const { step } = await started({ stages, transitions: [...rows, ...REST.slice(0, -1)] });
+  await step(completed(1));
+  const next = await step(children(bad("left"), good("right", "R")));
+  expect(next.effect).toEqual({ kind: "end", end: { status: "completed", output: null, state: "ok" } });
 });
 
 test("a failed fork without a failure row fails the run, and says which branch it was", async () => {
@@ -277,6 +289,16 @@ test("what runs its states once each may be inside four forks", async () => {
   let state = parent;
   for (let depth = 0; depth < 4; depth += 1) state = childState(state, { id: "r", entered, turns: 0, terminal: "end" });
   expect((await (await walkOf(spec, state)).step(completed(1))).effect.kind).toBe("fanOut");
+});
+
+test("an empty list inside four forks enters its join", async () => {
+  const { spec, state: parent } = await machine(forEach("x", [], { key: String, join: "join" }), {}, [
+    { from: "join", on: "failure", to: ALL },
+  ]);
+  const entered = { state: "a", input: null, visit: 1 };
+  let state = parent;
+  for (let depth = 0; depth < 4; depth += 1) state = childState(state, { id: "r", entered, turns: 0, terminal: "end" });
+  expect(enteredBy(await (await walkOf(spec, state)).step(completed(1)))).toBe("join");
 });
 
 test("a failed fork that nothing handles has the place of the first branch that has one", async () => {

@@ -135,6 +135,15 @@ test.each<readonly [string, MachineInput]>([
   expect(state.suspended).toEqual([]);
 });
 
+test("a handler that a person interrupts keeps what is suspended", async () => {
+  const { step, state } = await machine();
+  await step(readme);
+  const facts = { executionId: "docs#1", attempts: 1, turns: 0, usage: { inputTokens: 0, outputTokens: 0 }, ms: 0 };
+  const result = { ...facts, status: "cancelled", reason: "interrupted" } as const;
+  expect(enteredBy(await step({ kind: "interrupted", result, by: "ann", reason: "" }))).toBe("docs");
+  expect(state.suspended.map(({ at }) => at.state)).toEqual(["a"]);
+});
+
 test("a handler that stays keeps what is suspended", async () => {
   const { step, state } = await machine();
   await step(security);

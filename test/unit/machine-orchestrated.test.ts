@@ -1,6 +1,7 @@
-import { done, final, type Json, type JsonObject } from "@sluice/core";
+import { done, final, type Json, type JsonObject, stage } from "@sluice/core";
 import { contextOf, type MachineInput, type Transition } from "@sluice/core/machine";
 import { describe, expect, test } from "vitest";
+import { routeTargets } from "../../packages/core/src/machine/route-targets.ts";
 import { completed, type Definition, effectOf, enteredBy, failed, result, started } from "../support/machine-kit.ts";
 import { work } from "../support/run-kit.ts";
 
@@ -33,13 +34,14 @@ describe("after a state, the orchestrator is entered", () => {
   test("with code, message and detail of a failure, each within its bound", async () => {
     const { step } = await machine();
     const at = { status: "failed", code: "tool" } as const;
-    const short = await step(result({ ...at, message: "m".repeat(4_000), detail: { text: "d" } }));
+    const longest = { text: "d".repeat(8_000 - '{"text":""}'.length) };
+    const short = await step(result({ ...at, message: "m".repeat(4_000), detail: longest }));
     expect(effectOf(short, "enter").input).toEqual({
       state: "a",
       executionId: "x#1",
       ...at,
       message: "m".repeat(4_000),
-      detail: { text: "d" },
+      detail: longest,
     });
     await step(select("b"));
     const detail = { text: "d".repeat(9_000) };
@@ -79,6 +81,24 @@ describe("the orchestrator's choice", () => {
     const { trace } = await step(chosen({ to: "b", reason: "next" }));
     expect(trace).toMatchObject({ by: "model", reason: "next" });
     expect(trace.considered).toEqual([{ to: "a" }, { to: "b" }, { to: "ok" }, { to: "lost" }]);
+  });
+
+  test("is recorded without what it does not say", async () => {
+    const { step } = await machine();
+    await step(completed(1));
+    expect((await step(select("b"))).trace).toStrictEqual({
+      by: "model",
+      considered: [{ to: "a" }, { to: "b" }, { to: "ok" }, { to: "lost" }],
+      choice: { kind: "to", state: "b", input: null },
+    });
+  });
+
+  test("is recorded with 40 targets at most", async () => {
+    const { step } = await machine();
+    await step(completed(1));
+    const refused = Array.from({ length: 50 }, (_, index) => ({ to: `t${index}`, why: "no" }));
+    const { trace } = await step({ ...completed({ to: "b" }), refused });
+    expect(trace.considered).toEqual(refused.slice(0, 40).map(({ to, why }) => ({ to, refused: why })));
   });
 
   test("names first what was refused, shortened", async () => {
@@ -123,7 +143,7 @@ describe("the orchestrator's choice", () => {
     [{ to: "b", reason: 1 }, "its reason is not a text"],
     [{ to: "b", more: 1 }, 'a choice has no "more"'],
     [{ to: 1 }, "it names no target"],
-    [{ to: "B" }, 'it chose "B", which is none of its targets'],
+    [{ to: "B" }, 'it chose "B", which is none of its targets; did you mean "b"?'],
     [{ to: AT }, 'it chose "orchestrator", which is none of its targets'],
     [{ to: "b", prompt: "Other." }, "it replaced a prompt, which the pipeline does not allow"],
     [{ end: "completed", to: "b" }, 'the end of a run has no "to"'],
@@ -154,6 +174,26 @@ describe("the orchestrator's choice", () => {
     for (const prompt of [1, "", " "])
       expect((await said(prompt)).next.trace.rejected).toContain("its prompt is not a text");
   });
+
+  test("of an input that does not fit fails the run, whatever prompt it gives", async () => {
+    const b = work({ inputSchema: { type: "object", required: ["n"] } });
+    const { step } = await machine({ allowPromptOverride: true }, { stages: { ...stages, b } });
+    await step(completed(1));
+    const { trace } = await step(chosen({ to: "b", input: {}, prompt: "Other." }));
+    expect(trace.choice).toStrictEqual({ kind: "fail", reason: trace.rejected });
+  });
+});
+
+test("a target has a schema, a prompt and visits only where its state has them", async () => {
+  const b = work({ inputSchema: { type: "object" } });
+  const c = stage({ prompt: "Work.", completionTool: "submit", completionSchema: { type: "object" }, turnCap: 1 });
+  const { spec, state } = await machine({}, { stages: { ...stages, b, c } });
+  expect(routeTargets(spec, state, { targets: ["a", "b", "c", "ok"] })).toStrictEqual([
+    { state: "a", visitsLeft: 9 },
+    { state: "b", visitsLeft: 10, inputSchema: spec.states.get("b")?.inputSchema },
+    { state: "c", visitsLeft: 10, takesPrompt: true },
+    { state: "ok" },
+  ]);
 });
 
 describe("a cap", () => {
@@ -199,6 +239,14 @@ describe("an orchestrator that fails", () => {
     expect(endOf(await step(failed("no choice again")))).toMatchObject({ status: "failed", code: "tool" });
   });
 
+  test("takes its fallback although it chose before", async () => {
+    const { step } = await machine({ fallback: { to: "a", input: null } });
+    await step(completed(1));
+    await step(select("b"));
+    await step(completed(2));
+    expect(enteredBy(await step(failed("no choice")))).toBe("a");
+  });
+
   test("takes a final state as its fallback with the input of that as the output", async () => {
     const { step } = await machine({ fallback: { to: "ok", input: { calm: true } } });
     await step(completed(1));
@@ -230,6 +278,13 @@ describe("a message to a sleeping run", () => {
     const back = await step(chosen({ return: true }));
     expect(back.effect).toEqual({ kind: "return" });
     expect(state).toMatchObject({ hops: 0, at: { state: "a", visit: 1 }, suspended: [] });
+  });
+
+  test("that arrives before another is answered keeps everything that sleeps", async () => {
+    const { step, state } = await machine();
+    await step(message);
+    await step(message);
+    expect(state.suspended.map(({ at }) => at.state)).toEqual(["a", AT]);
   });
 
   test("that is answered with another state leaves what sleeps", async () => {

@@ -1,7 +1,8 @@
-import { type Json, pipeline } from "@sluice/core";
-import { apply, contextOf, initialState, type MachineInput, transition } from "@sluice/core/machine";
+import { done, fanOut, final, type Json, pipeline, stage, to } from "@sluice/core";
+import { apply, contextOf, decide, follow, initialState, type MachineInput, transition } from "@sluice/core/machine";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { byEvents, compiled, effectOf, event, completed as outcome, started } from "../support/machine-kit.ts";
 import { completed, work } from "../support/run-kit.ts";
 
 const { spec } = pipeline({
@@ -48,6 +49,103 @@ test("the initial state, named as the start, has the run's input, and any other 
   expect(await start({ kind: "start", at: { state: "c" } })).toMatchObject({
     end: { code: "input_invalid", message: expect.stringContaining('there is no state "c"') },
   });
+});
+
+const { spec: three } = compiled({
+  stages: { a: work(), b: work(), ok: final("completed") },
+  next: { a: () => to("b"), b: () => to("ok") },
+});
+const startIn = async (state: string, input?: Json) => {
+  const at = input === undefined ? { state } : { state, input };
+  return (await transition(three, initialState(three, { input: "the run's" }), { kind: "start", at })).effect;
+};
+
+test.each<[string, Json | undefined, Json]>([
+  ["a", undefined, "the run's"],
+  ["a", "its own", "its own"],
+  ["b", undefined, null],
+  ["b", "its own", "its own"],
+])("a run that starts in %s with %j gives that state %j", async (state, given, input) => {
+  expect(await startIn(state, given)).toEqual({ kind: "enter", state, input });
+});
+
+test.each([
+  ["c", 'from.state: there is no state "c"'],
+  ["ok", "from.state: ok is a final state, which ends a run"],
+])("a run that starts in %s ends before it", async (state, message) => {
+  expect(await startIn(state)).toMatchObject({ end: { status: "failed", code: "input_invalid", message } });
+});
+
+const templated = async (path: string, input?: Json) => {
+  const completion = { completionTool: "submit", completionSchema: { type: "object" }, turnCap: 1 } as const;
+  const { spec: reading } = compiled({
+    context: { known: 1 },
+    stages: { a: work(), b: stage({ prompt: `Read {{ctx.${path}}}.`, ...completion }) },
+    next: { a: () => to("b"), b: () => done(1) },
+  });
+  const at = input === undefined ? { state: "b" } : { state: "b", input };
+  const state = initialState(reading, { input: { task: "x" } });
+  return (await transition(reading, state, { kind: "start", at })).effect;
+};
+
+test.each(["run.input.other", "input.known", "upstream.a", "context.other", "fork.a", "items.a"])(
+  "a run cannot start in a state whose prompt reads ctx.%s, which leads nowhere",
+  async (path) => {
+    const message = `b.prompt: {{ctx.${path}}} leads nowhere in a run that starts in b`;
+    expect(await templated(path)).toMatchObject({ end: { status: "failed", code: "input_invalid", message } });
+  },
+);
+
+test.each<[string, Json?]>([
+  ["task"],
+  ["setup"],
+  ["run.input.task"],
+  ["input"],
+  ["input.known", { known: 1 }],
+  ["upstream"],
+  ["context.known"],
+])("a run starts in a state whose prompt reads ctx.%s", async (path, input) => {
+  expect(await templated(path, input)).toMatchObject({ kind: "enter", state: "b" });
+});
+
+test("an interrupted state is entered again, whether or not the decision is recorded", async () => {
+  const state = fresh();
+  apply(state, (await transition(spec, state, { kind: "start" })).patch);
+  const interrupted: MachineInput = { kind: "interrupted", result: cancelled, by: "", reason: "" };
+  const decision = await decide(spec, state, interrupted);
+  expect(decision).toEqual({ by: "default", choice: { kind: "to", state: "a", input: { task: "x" } } });
+  const next = follow(spec, state, interrupted, undefined);
+  expect(next).toEqual(follow(spec, state, interrupted, decision));
+  const feedback = expect.stringContaining("A person interrupted");
+  expect(next.patch).toStrictEqual({
+    turns: [{ state: "a", turns: 2 }],
+    enter: { state: "a", input: { task: "x" }, feedback },
+  });
+  apply(state, next.patch);
+  expect(state.at).toStrictEqual({ state: "a", input: { task: "x" }, visit: 2, feedback });
+});
+
+test("an interrupted state keeps the event that led to it, or how the fan-out ended that it joins", async () => {
+  const { step, state } = await started({
+    stages: { a: byEvents(), b: work(), c: work(), d: work(), ok: final("completed") },
+    transitions: [
+      { from: "a", on: { event: "GO" }, to: "b" },
+      { from: "b", on: "success", to: fanOut(["c"], { join: "d" }) },
+      { from: "c", on: "success", to: "d" },
+      { from: "d", on: "success", to: "ok" },
+    ],
+  });
+  const interrupted: MachineInput = { kind: "interrupted", result: cancelled, by: "", reason: "" };
+  const feedback = expect.any(String);
+  await step(event("GO"));
+  const again = await step(interrupted);
+  expect(again.patch.enter).toStrictEqual({ state: "b", input: null, feedback, arrivedBy: { event: "GO" } });
+  expect(contextOf(state).arrivedBy).toEqual({ event: "GO" });
+  effectOf(await step(outcome(1)), "fanOut");
+  await step({ kind: "children", ended: [{ key: "c", turns: 1, status: "completed", output: 1 }] });
+  const joined = { fork: { c: { status: "completed" } } };
+  expect((await step(interrupted)).patch.enter).toStrictEqual({ state: "d", input: null, feedback, joined });
+  expect(contextOf(state)).toMatchObject(joined);
 });
 
 test("an interrupted state is entered again: a visit beyond the cap, no hop, with what was left", async () => {

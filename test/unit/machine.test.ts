@@ -118,6 +118,12 @@ test("a route reads a frozen result", async () => {
   expect(seen.map((part) => Object.isFrozen(part))).toEqual([true, true]);
 });
 
+test("a decision is a promise only where a route is asynchronous", async () => {
+  const { spec, state } = await started({ next: { a: { completed: () => done(1), failed: async () => done(2) } } });
+  expect(decide(spec, state, completed(1))).toEqual({ by: "function", choice: { kind: "done", output: 1 } });
+  expect(decide(spec, state, failed("no"))).toBeInstanceOf(Promise);
+});
+
 test("a transition changes nothing by itself, and the same view gives the same answer", async () => {
   const { spec, state } = await started({ next: { a: () => to("b", null, { context: { seen: true } }) } });
   const before = structuredClone({ ...state, outputs: state.outputs.object });
@@ -158,13 +164,38 @@ describe("ends", () => {
 
   test("an unhandled failure gives its code to the run, a handled one does not", async () => {
     const plain = await started({ next: { a: () => done(1) } });
-    expect(ended(await plain.step(failed("the disk is full")))).toEqual({
+    expect(ended(await plain.step(failed("the disk is full")))).toStrictEqual({
       status: "failed",
       code: "tool",
       message: "a failed (tool): the disk is full",
     });
     const handled = await started({ next: { a: { completed: () => done(1), failed: () => fail("mine") } } });
     expect(ended(await handled.step(failed("the disk is full")))).toMatchObject({ code: "failed", message: "mine" });
+  });
+
+  test("a place in the code is that of an unhandled failure", async () => {
+    const result = {
+      ...BASE,
+      turns: 1,
+      status: "failed",
+      code: "hook",
+      message: "no",
+      detail: { at: "a.ts:1:2" },
+    } as const;
+    const plain = await started({ next: { a: () => done(1) } });
+    expect(ended(await plain.step({ kind: "result", result }))).toMatchObject({ code: "hook", at: "a.ts:1:2" });
+    const handled = await started({ next: { a: { completed: () => done(1), failed: () => fail("mine") } } });
+    expect(ended(await handled.step({ kind: "result", result }))).toStrictEqual({
+      status: "failed",
+      code: "failed",
+      message: "mine",
+    });
+    const unrouted = await started({ next: { b: () => done(1) } });
+    expect(ended(await unrouted.step(completed(1)))).toStrictEqual({
+      status: "failed",
+      code: "failed",
+      message: "a completed, and next says nothing about a",
+    });
   });
 
   test("a cancel ends the run from any state, and its routes are not asked", async () => {
@@ -329,6 +360,7 @@ describe("fan-outs", () => {
     const { executionId, attempts, turns, usage, ms } = after;
     const failure = fanOutFailure(state, ends);
     expect(failure).toMatchObject({ executionId, attempts, turns, usage, ms, status: "failed", code: "fan_out" });
+    expect(failure?.detail).toStrictEqual({ fanOut: "fan-1", failed: ["c"] });
     expect(Object.isFrozen(failure)).toBe(true);
     expect(fanOutFailure(state, [good("c", 1), { key: "b", turns: 0, status: "skipped" }])).toBeUndefined();
   });
@@ -491,7 +523,14 @@ describe("what cannot follow", () => {
   test("before a start nothing else happens, and children end only while their fan-out is pending", async () => {
     const { spec, state } = await started({ next: { a: () => done(1) } });
     const before = initialState(spec, { input: null });
-    await expect(transition(spec, before, completed(1))).rejects.toThrow("the run has not started");
+    const inputs: readonly MachineInput[] = [
+      completed(1),
+      { kind: "event", event: "GO", data: {} },
+      { kind: "interrupt", name: "i", path: "x" },
+      { kind: "children", ended: [] },
+    ];
+    for (const happened of inputs)
+      await expect(transition(spec, before, happened)).rejects.toThrow("the run has not started");
     await expect(transition(spec, state, { kind: "children", ended: [] })).rejects.toThrow("no fan-out is pending");
   });
 
@@ -506,6 +545,7 @@ describe("what cannot follow", () => {
   });
 
   test.each<[string, readonly ChildEnd[]]>([
+    ["what is no list", JSON.parse("null")],
     ["none of them", []],
     ["not all of them", [good("b", 1)]],
     ["one that it does not have", [good("b", 1), good("__proto__", 1)]],
@@ -518,17 +558,26 @@ describe("what cannot follow", () => {
     await expect(transition(spec, state, { kind: "children", ended: children })).rejects.toThrow("fan-1");
   });
 
-  test.each(["null", '"start"', "{}", '{"kind":"__proto__"}', '{"kind":"result"}', '{"kind":"start","at":{}}'])(
-    "what no program may say is one error: %s",
-    async (text) => {
-      const { spec, state } = await started({ next: { a: () => done(1) } });
-      const fresh = initialState(spec, { input: null });
-      const given = JSON.parse(text);
-      await expect(transition(spec, given?.kind === "start" ? fresh : state, given)).rejects.toThrow(
-        /none of these|by its name/,
-      );
-    },
-  );
+  test.each([
+    "null",
+    '"start"',
+    "{}",
+    '{"kind":"__proto__"}',
+    '{"kind":["result"]}',
+    '{"kind":"result"}',
+    '{"kind":"interrupted"}',
+    '{"kind":"answer","of":null}',
+    '{"kind":"event"}',
+    '{"kind":"start","at":null}',
+    '{"kind":"start","at":{}}',
+  ])("what no program may say is one error: %s", async (text) => {
+    const { spec, state } = await started({ next: { a: () => done(1) } });
+    const fresh = initialState(spec, { input: null });
+    const given = JSON.parse(text);
+    await expect(transition(spec, given?.kind === "start" ? fresh : state, given)).rejects.toThrow(
+      /none of these|by its name|name of an event/,
+    );
+  });
 
   test.each<[string, () => ReturnType<typeof to>]>([
     ["returns what throws when it is read", () => JSON.parse("{}", () => unreadable())],
@@ -697,7 +746,12 @@ test("a child's run starts in its state, reads what its parent had, and counts f
     visit: 3,
   });
   expect(Object.isFrozen(contextOf(child).input)).toBe(true);
-  expect(child).toMatchObject({ hops: 0, fanOuts: 0, counts: new Map([["c", { visits: 3, turns: 7 }]]) });
+  expect(child).toMatchObject({
+    hops: 0,
+    fanOuts: 0,
+    fellBack: false,
+    counts: new Map([["c", { visits: 3, turns: 7 }]]),
+  });
   expect([child.joined, child.pending]).toEqual([undefined, undefined]);
 });
 
@@ -785,6 +839,17 @@ describe("what user code reads", () => {
       apply(state, { outputs: [{ state: "last", output: 0 }] });
       expect(contextOf(state).upstream).toEqual({ first: 0, a: rounds, last: 0 });
     }
+  });
+
+  test("shows each moment of a long loop, the last one first", () => {
+    const { spec } = pipeline({ id: "p", input, stages: { a: plainStage }, initial: "a", next: { a: () => done(1) } });
+    const state = initialState(spec, { input: null });
+    const moments = Array.from({ length: 200 }, (_, round) => {
+      apply(state, { outputs: [{ state: round % 2 === 0 ? "even" : "odd", output: round }] });
+      return { round, ctx: contextOf(state) };
+    });
+    for (const { round, ctx } of moments.slice(1).toReversed())
+      expect(new Set(Object.values(ctx.upstream))).toEqual(new Set([round - 1, round]));
   });
 
   test("shows each of several runs that continue from one moment its own outputs, whichever is read first", () => {

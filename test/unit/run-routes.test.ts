@@ -1,4 +1,17 @@
-import { cancel, done, fail, type Json, pipeline, to } from "@sluice/core";
+import {
+  cancel,
+  done,
+  type FanOut,
+  type Fork,
+  fail,
+  fanOut,
+  fork,
+  type Invoke,
+  invoke,
+  type Json,
+  pipeline,
+  to,
+} from "@sluice/core";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { completed, dataOf, eventsOf, failed, json, noModel, session, work } from "../support/run-kit.ts";
@@ -158,6 +171,39 @@ function wrong(value: unknown): never {
   Object.assign(holder, { value });
   return holder.value;
 }
+
+test("a fan-out is recorded with what its keys do not say of its children", async () => {
+  type Name = "b" | "c" | "d" | "e";
+  const live = session({ model: noModel });
+  const child = pipeline({ id: "child", input, stages: { one: work() }, initial: "one", next: { one: () => done(1) } });
+  const branches = { left: { initial: "b", terminal: "d" }, right: { initial: "c", terminal: "d" } } as const;
+  const recorded = async (choice: FanOut<Name, Name> | Fork<Name> | Invoke<Name>) => {
+    const pipe = pipeline({
+      id: "p",
+      input,
+      pipelines: { child },
+      stages: { a: work(), b: work(), c: work(), d: work(), e: work() },
+      initial: "a",
+      next: { a: () => choice, b: () => to("d"), c: () => to("d"), d: () => done(1), e: () => done(2) },
+    });
+    const events = await eventsOf(live.host, (await live.run(pipe, task)).runId);
+    return dataOf(events, "fanOut.started");
+  };
+  const about = { fanOut: "fan-1", join: "d" };
+  const both = { siblings: ["left", "right"], join: "e" };
+  const children = [
+    { key: "left", state: "b", terminal: "d" },
+    { key: "right", state: "c", terminal: "d" },
+  ];
+  expect(await recorded(fanOut(["b", "c"], { join: "d" }))).toStrictEqual([{ ...about, siblings: ["b", "c"] }]);
+  expect(await recorded(fork(branches, { onComplete: "e" }))).toStrictEqual([{ ...about, ...both, children }]);
+  expect(await recorded(fork(branches, { join: "any", onComplete: "e", onFail: "d" }))).toStrictEqual([
+    { ...about, ...both, children, any: true, onFail: "d" },
+  ]);
+  expect(await recorded(invoke("child", { key: "it", onComplete: "d" }))).toStrictEqual([
+    { ...about, siblings: ["it"], children: [{ key: "it", pipeline: "child" }] },
+  ]);
+});
 
 test("context patches merge shallowly, last write wins, and only from the next state on", async () => {
   const live = session({ model: noModel });

@@ -11,9 +11,10 @@ export type ConsideredTarget = { readonly to: string; readonly refused?: string 
 
 /** What a choosing state could choose, and what it tried. */
 export interface Choosing {
+  readonly chooser: RouteChooser;
   readonly targets: readonly RouteTarget[];
   readonly refused: readonly RefusedTarget[];
-  /** Whether its fallback was taken before, in a run whose fallback is taken once. */
+  /** Whether its fallback was taken before and may not be taken again. */
   readonly fellBack: boolean;
 }
 
@@ -53,8 +54,8 @@ function readTarget(chosen: JsonObject, chooser: RouteChooser, said: { readonly 
   const { to, input, prompt, ...others } = chosen;
   const [extra] = Object.keys(others);
   if (extra !== undefined) return no(`a choice has no ${JSON.stringify(cut(extra, 80))}`);
-  if (typeof to !== "string" || !chooser.targets.includes(to)) {
-    if (typeof to !== "string") return no("it names no target");
+  if (typeof to !== "string") return no("it names no target");
+  if (!chooser.targets.includes(to)) {
     const hint = suggestOneOf(to, chooser.targets) ?? "";
     return no(`it chose ${JSON.stringify(cut(to, 80))}, which is none of its targets; ${hint}`);
   }

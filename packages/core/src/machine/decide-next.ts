@@ -107,8 +107,7 @@ interface Route {
 /** The decision of a state that names what follows; undefined for a failure without a fallback, which a route may handle. */
 async function byItself(question: Question, choosing: Choosing): Promise<NextDecision | undefined> {
   const { spec, state, result } = question;
-  const chooser = spec.states.get(state)?.chooses;
-  if (chooser === undefined) return undefined;
+  const { chooser, fellBack } = choosing;
   const trace = consideredBy(choosing);
   if (result.status === "completed") {
     const by = { by: "model", ...trace } as const;
@@ -124,11 +123,11 @@ async function byItself(question: Question, choosing: Choosing): Promise<NextDec
       ? decision
       : { ...decision, choice: { ...decision.choice, prompt } };
   }
+  if (result.status !== "failed") return undefined;
   // The run sleeps; an orchestrator that fails to answer a message changes nothing.
-  if (result.status === "failed" && question.mayReturn && state === spec.orchestrator)
-    return byDefault({ kind: "return" });
+  if (question.mayReturn && state === spec.orchestrator) return byDefault({ kind: "return" });
   const { fallback } = chooser;
-  if (result.status !== "failed" || fallback === undefined || choosing.fellBack) return undefined;
+  if (fallback === undefined || fellBack) return undefined;
   const choice = { kind: "to", state: fallback.to, input: fallback.input } as const;
   const by = { by: "fallback", ...trace } as const;
   return await decisionOf(question, by, { name: "the fallback", targets: undefined, ask: () => choice });
@@ -140,14 +139,15 @@ function routeFor(
   ctx: StageContext,
 ): Route | undefined {
   const name = `the ${result.status} route`;
-  const made = (route: object, ask: () => unknown): Route => ({ name, targets: declaredTargets(route), ask });
+  const made = <R>(route: ((own: R, ctx: StageContext) => unknown) | undefined, own: R): Route | undefined =>
+    route && { name, targets: declaredTargets(route), ask: () => route(own, ctx) };
   switch (result.status) {
     case "completed":
-      return routes?.completed && made(routes.completed, () => routes.completed?.(result, ctx));
+      return made(routes?.completed, result);
     case "failed":
-      return routes?.failed && made(routes.failed, () => routes.failed?.(result, ctx));
+      return made(routes?.failed, result);
     case "skipped":
-      return routes?.skipped && made(routes.skipped, () => routes.skipped?.(result, ctx));
+      return made(routes?.skipped, result);
   }
 }
 

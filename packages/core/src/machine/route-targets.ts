@@ -1,4 +1,4 @@
-import type { PipelineSpec } from "../definition/spec.ts";
+import type { PipelineSpec, RouteChooser } from "../definition/spec.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
 import { countOf, MAX_VISITS, type MachineView, maxHopsOf } from "./machine-state.ts";
 
@@ -16,20 +16,16 @@ export interface RouteTarget {
 /** A target that a choice did not lead to, or that was not offered, and why. A type, since it is recorded. */
 export type RefusedTarget = { readonly to: string; readonly why: string };
 
-/** The targets of a state that chooses what follows, in declared order; none for any other state. */
-export function routeTargets(spec: PipelineSpec, view: MachineView, state: string): readonly RouteTarget[] {
-  const { targets = [] } = spec.states.get(state)?.chooses ?? {};
-  return targets.flatMap((target): readonly RouteTarget[] => {
-    const named = spec.states.get(target);
-    if (named === undefined) return [];
-    const { inputSchema, final, takesPrompt } = named;
-    const typed = {
+/** The targets of a state that chooses what follows, in declared order. */
+export function routeTargets(spec: PipelineSpec, view: MachineView, { targets }: RouteChooser): readonly RouteTarget[] {
+  return targets.map((state): RouteTarget => {
+    const { inputSchema, final, takesPrompt } = spec.states.get(state) ?? {};
+    return {
+      state,
       ...(inputSchema === undefined ? {} : { inputSchema }),
       ...(takesPrompt === undefined ? {} : { takesPrompt }),
+      ...(final === undefined ? { visitsLeft: visitsLeft(spec, view, state) } : {}),
     };
-    return [
-      { state: target, ...typed, ...(final === undefined ? { visitsLeft: visitsLeft(spec, view, target) } : {}) },
-    ];
   });
 }
 

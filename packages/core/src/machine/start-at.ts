@@ -1,7 +1,7 @@
 // Where a run starts, if not in the initial state of its pipeline.
 import type { Problem } from "../base/errors.ts";
-import { field, type Json } from "../base/json.ts";
-import { suggestOneOf } from "../base/problems.ts";
+import type { Json } from "../base/json.ts";
+import { createReport, suggestOneOf } from "../base/problems.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { hasPath, pathText, type TemplateReference } from "../definition/template.ts";
 
@@ -21,29 +21,27 @@ export function inputAt(spec: PipelineSpec, runInput: Json, { state, input }: St
 export function startProblems(spec: PipelineSpec, runInput: Json, at: StartAt): readonly Problem[] {
   const { state } = at;
   const found = spec.states.get(state);
+  const report = createReport();
   if (found === undefined) {
-    const suggestion = suggestOneOf(state, spec.states.keys());
-    const message = `there is no state ${JSON.stringify(state)}`;
-    return [{ path: "from.state", message, ...(suggestion === undefined ? {} : { suggestion }) }];
-  }
-  if (found.final !== undefined) {
+    const names = spec.states.keys();
+    report.add("from.state", `there is no state ${JSON.stringify(state)}`, suggestOneOf(state, names));
+  } else if (found.final !== undefined) {
     const suggestion = "start in a state that does something";
-    return [{ path: "from.state", message: `${state} is a final state, which ends a run`, suggestion }];
+    report.add("from.state", `${state} is a final state, which ends a run`, suggestion);
+  } else {
+    const known = contextAt(spec, runInput, at);
+    const suggestion = "start in the state that it comes from, or give the input that it reads";
+    for (const [option, references] of Object.entries(found.templates ?? {}))
+      for (const path of unresolved(known, references))
+        report.add(`${state}.${option}`, `{{${path}}} leads nowhere in a run that starts in ${state}`, suggestion);
   }
-  const known = contextAt(spec, runInput, at);
-  return Object.entries(found.templates ?? {}).flatMap(([option, references]) =>
-    unresolved(known, references).map((path) => ({
-      path: `${state}.${option}`,
-      message: `{{${path}}} leads nowhere in a run that starts in ${state}`,
-      suggestion: "start in the state that it comes from, or give the input that it reads",
-    })),
-  );
+  return report.problems;
 }
 
-/** What is known of the context before the run. Setup, the project and the run's own facts are not. */
+/** The context before the run, as far as its paths can be checked. Setup, the project and the run's own facts are not known. */
 function contextAt(spec: PipelineSpec, runInput: Json, at: StartAt): Readonly<Record<string, unknown>> {
   const input = inputAt(spec, runInput, at) ?? null;
-  return { task: field(runInput, "task") ?? "", run: { input: runInput }, input, context: spec.context, upstream: {} };
+  return { run: { input: runInput }, input, context: spec.context, upstream: {} };
 }
 
 /** Roots of which a start knows the value, or knows that there is none. */

@@ -70,9 +70,8 @@ export function decide(
     case "start":
       return decideStart(spec, view.run.input, input.at);
     case "cancelled":
-      return byDefault(withoutDecision(view, input));
     case "interrupted":
-      return byDefault(enteredAgain(view));
+      return byDefault(withoutDecision(view, input));
     case "result": {
       const { result, ctx = contextOf(view) } = input;
       const { state } = enteredOf(view);
@@ -166,9 +165,9 @@ function checkChildren({ id, choice }: PendingFanOut, ended: readonly ChildEnd[]
   }
 }
 
-function refuseUnknown(what: string, value: unknown, member: string, known: object): void {
+function refuseUnknown(what: string, value: unknown, member: string, known: Readonly<Record<string, true>>): void {
   const given = isObject(value) ? value[member] : undefined;
-  if (typeof given === "string" && Object.hasOwn(known, given)) return;
+  if (typeof given === "string" && known[given] === true) return;
   throw new Error(`${what} has none of these as its ${member}: ${Object.keys(known).join(", ")}`);
 }
 
@@ -179,10 +178,9 @@ function choosingOf(
   state: string,
   { refused = [] }: Extract<MachineInput, { readonly kind: "result" }>,
 ): Choosing | undefined {
-  if (spec.states.get(state)?.chooses === undefined) return undefined;
-  // A router that fails again takes its fallback again; an orchestrator that never chooses must not loop through it.
-  const fellBack = state === spec.orchestrator && view.fellBack;
-  return { targets: routeTargets(spec, view, state), refused, fellBack };
+  const chooser = spec.states.get(state)?.chooses;
+  if (chooser === undefined) return undefined;
+  return { chooser, targets: routeTargets(spec, view, chooser), refused, fellBack: view.fellBack };
 }
 
 /** Turns a decision, new or recorded, into its effect, within the pipeline's caps. Runs no code of the pipeline. */
@@ -274,13 +272,12 @@ function moveOf(spec: PipelineSpec, view: MachineView, input: MachineInput, trac
   const isAnswered = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
   // A hop through the orchestrator is one, which its choice counts.
   const { choice } = trace;
-  const isChosen =
-    spec.orchestrator === undefined ||
-    (choice.kind === "to" ? choice.state !== spec.orchestrator : choice.kind !== "return");
+  const isChosen = spec.orchestrator === undefined || (choice.kind === "to" && choice.state !== spec.orchestrator);
   const isRoute = isAnswered && isChosen;
   const { context = addedContext(input) } = trace;
   const own = countsOf(spec, view, input);
-  const isFallback = trace.by === "fallback" && view.at?.state === spec.orchestrator;
+  // A router that fails again takes its fallback again; an orchestrator that never chooses must not loop through it.
+  const isFallback = trace.by === "fallback" && enteredOf(view).state === spec.orchestrator;
   const counted: Patch = isFallback ? { ...own, fellBack: true } : own;
   const merged = context === undefined ? counted : { ...counted, context };
   // Only the handler's return continues what it interrupted; an interrupt of the handler suspends it, too.
@@ -388,10 +385,11 @@ function arrivalBy({ event, rationale }: NextDecision): Arrival | undefined {
 function endAt(
   { states }: PipelineSpec,
   view: MachineView,
-  { input, failure, trace }: Move,
+  move: Move,
   choice: Extract<ResolvedChoice, { readonly kind: "to" }>,
-  isJoin = input.kind === "children" && failure === undefined,
+  isJoin = move.input.kind === "children" && move.failure === undefined,
 ): MachineEnd | undefined {
+  const { input, trace } = move;
   const { state } = choice;
   // A handler is entered, even one that is also where the branch ends.
   if (input.kind === "interrupt") return undefined;
@@ -409,31 +407,22 @@ function endAt(
       return {
         status: "failed",
         code: "failed",
-        message: `ended in state ${state}${ledBy(view, input, trace.event)}`,
+        message: `ended in state ${state}${ledBy(view, move)}`,
         state,
       };
     case "cancelled":
-      return { status: "cancelled", reason: `ended in state ${state}${ledBy(view, input, trace.event)}`, state };
+      return { status: "cancelled", reason: `ended in state ${state}${ledBy(view, move)}`, state };
   }
 }
 
 /** What led to a final state, for people: it is often the only error that they see. */
-function ledBy(view: MachineView, input: MachineInput, event: string | undefined): string {
+function ledBy(view: MachineView, { input, failure, trace: { event } }: Move): string {
   if (event !== undefined) return `, by the event ${event} of state ${enteredOf(view).state}`;
-  switch (input.kind) {
-    case "children": {
-      const failure = fanOutFailure(view, input.ended);
-      return failure === undefined ? "" : `, after ${failure.message}`;
-    }
-    case "result": {
-      const { state } = enteredOf(view);
-      const { result } = input;
-      if (result.status === "failed") return `, after state ${state} failed (${result.code}): ${result.message}`;
-      return result.status === "completed" ? `, after state ${state}` : `, after state ${state} was ${result.status}`;
-    }
-    default:
-      return "";
-  }
+  if (input.kind !== "result") return failure === undefined ? "" : `, after ${failure.message}`;
+  const { state } = enteredOf(view);
+  const { result } = input;
+  if (result.status === "failed") return `, after state ${state} failed (${result.code}): ${result.message}`;
+  return result.status === "completed" ? `, after state ${state}` : `, after state ${state} was ${result.status}`;
 }
 
 /** The output that led to what comes next. */
@@ -536,7 +525,6 @@ function isUnsuccessful(end: ChildEnd): end is Extract<ChildEnd, { readonly mess
 function countsOf(spec: PipelineSpec, view: MachineView, input: MachineInput): Patch {
   switch (input.kind) {
     case "interrupted":
-      return { turns: [{ state: enteredOf(view).state, turns: input.result.turns }] };
     case "result": {
       const { result } = input;
       const state = enteredOf(view).state;

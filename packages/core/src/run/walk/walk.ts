@@ -164,7 +164,7 @@ export function executionOf(walk: Walk, routed: boolean, detours: Detours): Exec
     spec,
     executor,
     view,
-    targets: state.chooses === undefined ? NO_TARGETS : routeTargets(spec, view, stateId),
+    targets: state.chooses === undefined ? NO_TARGETS : routeTargets(spec, view, state.chooses),
     steps,
     deps,
     env: environmentOf(deps.env, state.env),
