@@ -549,6 +549,7 @@ describe("what cannot follow", () => {
     ["none of them", []],
     ["not all of them", [good("b", 1)]],
     ["one that it does not have", [good("b", 1), good("__proto__", 1)]],
+    ["one more than it has", [good("b", 1), good("c", 1), good("d", 1)]],
     ["one of them twice", [good("b", 1), good("b", 1)]],
     ["them in another order", [good("c", 1), good("b", 1)]],
     ["one of them without an end", [good("b", 1), JSON.parse('{"key":"c","turns":0,"status":"running"}')]],
