@@ -580,6 +580,13 @@ describe("what cannot follow", () => {
     );
   });
 
+  test("an input of no kind is refused with the kinds that there are", async () => {
+    const { spec, state } = await started({ next: { a: () => done(1) } });
+    await expect(transition(spec, state, JSON.parse('{"kind":"other"}'))).rejects.toThrow(
+      "the input has none of these as its kind: start, result, children, cancelled, interrupted, event, interrupt, message, answer",
+    );
+  });
+
   test.each<[string, () => ReturnType<typeof to>]>([
     ["returns what throws when it is read", () => JSON.parse("{}", () => unreadable())],
     [
