@@ -549,6 +549,7 @@ describe("what cannot follow", () => {
     ["none of them", []],
     ["not all of them", [good("b", 1)]],
     ["one that it does not have", [good("b", 1), good("__proto__", 1)]],
+    ["one more than it has", [good("b", 1), good("c", 1), good("d", 1)]],
     ["one of them twice", [good("b", 1), good("b", 1)]],
     ["them in another order", [good("c", 1), good("b", 1)]],
     ["one of them without an end", [good("b", 1), JSON.parse('{"key":"c","turns":0,"status":"running"}')]],
@@ -576,6 +577,13 @@ describe("what cannot follow", () => {
     const given = JSON.parse(text);
     await expect(transition(spec, given?.kind === "start" ? fresh : state, given)).rejects.toThrow(
       /none of these|by its name|name of an event/,
+    );
+  });
+
+  test("an input of no kind is refused with the kinds that there are", async () => {
+    const { spec, state } = await started({ next: { a: () => done(1) } });
+    await expect(transition(spec, state, JSON.parse('{"kind":"other"}'))).rejects.toThrow(
+      "the input has none of these as its kind: start, result, children, cancelled, interrupted, event, interrupt, message, answer",
     );
   });
 
