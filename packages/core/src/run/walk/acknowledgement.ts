@@ -30,14 +30,16 @@ export async function acknowledgementOf(
   const limit = new AbortController();
   const none = { active: false, left: undefined, interrupted: undefined, watch: noWatch, unwatch: noWatch };
   const detours: Detours = { ...none, signal: limit.signal, onAbort: undefined, take: noDetour };
-  const abort = (code: string, message: string): void => {
-    limit.abort(new SluiceError("Cancellation", code, message));
+  const abort = (reason: SluiceError): void => {
+    limit.abort(reason);
     detours.onAbort?.();
   };
   // A run that was cancelled before has its last word all the same; a cancel from now on ends it.
-  const onCancel = (): void => abort("run_cancelled", "cancelled");
+  const onCancel = (): void => abort(new SluiceError("Cancellation", "run_cancelled", "cancelled"));
   if (!steps.signal.aborted) steps.signal.addEventListener("abort", onCancel, { once: true });
-  const disarm = deps.clock.after(LONGEST_MS, () => abort("timeout", `it took more than ${LONGEST_MS} ms`));
+  const disarm = deps.clock.after(LONGEST_MS, () =>
+    abort(new SluiceError("Cancellation", "timeout", `it took more than ${LONGEST_MS} ms`)),
+  );
   try {
     const own = { ...walk, steps: new ClosingSteps(steps, limit.signal) };
     const ended = await execute({ ...executionOf(own, false, detours), closing: true });
