@@ -64,7 +64,7 @@ function unlessCancelled({ pipeline, steps, state }: Walk, next: Transition): Tr
 }
 
 /** What the run does after an execution that has a route. */
-export function moveAfter(walk: Walk, ended: ExecutionEnd): Move {
+function moveAfter(walk: Walk, ended: ExecutionEnd): Move {
   const { state, account } = walk;
   addTo(account, ended);
   const { stateId, result, next: decision, left } = ended;
