@@ -39,8 +39,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "each-item-is-a-visit",
     file: STATE,
-    find: "if (list !== undefined) return [list];",
-    replace: "if (list !== undefined && siblings.length === 0) return [list];",
+    find: 'return [...new Set(siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state])))];',
+    replace: 'return siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state]));',
     tests,
   },
   {

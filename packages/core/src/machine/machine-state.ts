@@ -252,9 +252,8 @@ export function enteredOf({ at }: Pick<MachineView, "at">): Entered {
   return at;
 }
 
-/** The states that a fan-out visits, each once, however many of its children start there. */
-export function statesToVisit({ siblings, list }: FanOutChoice): readonly string[] {
-  if (list !== undefined) return [list];
+/** The states that a fan-out visits, each once, however many of its children, such as the items of a list, start there. */
+export function statesToVisit({ siblings }: FanOutChoice): readonly string[] {
   return [...new Set(siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state])))];
 }
 
