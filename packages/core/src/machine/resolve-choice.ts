@@ -53,6 +53,26 @@ export type ResolvedSibling =
 export function childKeyOf(sibling: ResolvedSibling): string {
   return sibling.kind === undefined ? (sibling.key ?? sibling.state) : sibling.key;
 }
+
+/** How the children of a fork or of another pipeline are recorded; siblings and items are named by their keys alone. */
+export function recordedChildren({
+  siblings,
+  onFailure,
+  onFail,
+}: Pick<FanOutChoice, "siblings" | "onFailure" | "onFail">): JsonObject {
+  const children = siblings.flatMap((sibling): readonly JsonObject[] => {
+    const { kind } = sibling;
+    if (kind === undefined) return [];
+    const { key } = sibling;
+    if (kind === "invoke") return [{ key, pipeline: sibling.pipeline }];
+    return [{ key, state: sibling.state, terminal: sibling.terminal }];
+  });
+  return {
+    ...(children.length === 0 ? {} : { children }),
+    ...(onFailure === "any" ? { any: true } : {}),
+    ...(onFail === undefined ? {} : { onFail }),
+  };
+}
 export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 export type ResolvedChoiceResult =
   | { readonly ok: true; readonly choice: ResolvedChoice }

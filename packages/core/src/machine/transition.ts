@@ -26,26 +26,6 @@ import type { Child, ChildEnd, MachineEnd, MachineInput, MachineLimit, Transitio
 /** What stands for the name of an interrupt when a message interrupts a sleep; also the name of the message's signal. */
 export const MESSAGE = "message";
 
-/** How the children of a fork or of another pipeline are recorded; siblings and items are named by their keys alone. */
-export function recordedChildren({
-  siblings,
-  onFailure,
-  onFail,
-}: Pick<FanOutChoice, "siblings" | "onFailure" | "onFail">): JsonObject {
-  const children = siblings.flatMap((sibling): readonly JsonObject[] => {
-    const { kind } = sibling;
-    if (kind === undefined) return [];
-    const { key } = sibling;
-    if (kind === "invoke") return [{ key, pipeline: sibling.pipeline }];
-    return [{ key, state: sibling.state, terminal: sibling.terminal }];
-  });
-  return {
-    ...(children.length === 0 ? {} : { children }),
-    ...(onFailure === "any" ? { any: true } : {}),
-    ...(onFail === undefined ? {} : { onFail }),
-  };
-}
-
 /**
  * Decides what follows from what has happened. Changes nothing. Whatever routes, conditions and schemas do, the result is a valid
  * transition. It is `decide`, the only part that runs code of the pipeline, and then `follow`. Throws for an input that cannot

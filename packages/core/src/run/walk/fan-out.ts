@@ -7,7 +7,8 @@ import type { ChildRun, RunChildrenOptions, SiblingEnd } from "../../journal/sea
 import { stepIds } from "../../journal/step-id.ts";
 import { childState, countOf, enteredOf, type MachineState, type MachineView } from "../../machine/machine-state.ts";
 import { Outputs } from "../../machine/outputs.ts";
-import { decide, fanOutFailure, placeIn, recordedChildren } from "../../machine/transition.ts";
+import { recordedChildren } from "../../machine/resolve-choice.ts";
+import { decide, fanOutFailure, placeIn } from "../../machine/transition.ts";
 import type { Child, ChildEnd, Effect, MachineInput } from "../../machine/transition-types.ts";
 import { AttemptJournal } from "../attempt.ts";
 import type { Decided, StartedChild } from "../execution.ts";
