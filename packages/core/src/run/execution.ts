@@ -27,10 +27,13 @@ export interface PipelineInRun {
   readonly interrupts: readonly Interrupt[];
   /** The states of another pipeline, prepared once. */
   prepare(spec: PipelineSpec): PreparedStates;
-  /** The children that run in this process now, by `<run>/<step>`. */
-  readonly running: Map<string, RunProgram>;
+  readonly running: RunningChildren;
   /** Runs a child of one of its runs. */
   runChild(child: StartedChild): Promise<ProgramEnd>;
+}
+/** The children of a tree of runs that run in this process now, by `<run>/<step>`. The first creates the map: most runs have none. */
+export interface RunningChildren {
+  byStep?: Map<string, RunProgram>;
 }
 /** A child's run, which reads what its parent had when it started it. */
 export interface StartedChild {
@@ -96,8 +99,8 @@ export interface Execution extends PreparedState {
 export interface Detours {
   /** Aborts when the run is cancelled, and when the handler of an interrupt does not return to this execution. */
   readonly signal: AbortSignal;
-  /** Called after the signal has aborted: for the one who waits for the executor, since each listener of a signal takes memory. */
-  onAbort: (() => void) | undefined;
+  /** The work of the executor, which is checked after the signal has aborted: each listener of a signal takes memory. */
+  acting: { check(): void } | undefined;
   /** Whether a handler works now. */
   readonly active: boolean;
   /** What the run does once this execution has ended, if a handler did not return to it. */

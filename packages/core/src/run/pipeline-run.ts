@@ -11,7 +11,7 @@ import { fromRecordedStart, type RecordedStart, toRecordedStart } from "../machi
 import { decide } from "../machine/transition.ts";
 import type { MachineEnd, MachineInput } from "../machine/transition-types.ts";
 import type { ProjectReader, RunDeps } from "./deps.ts";
-import type { Decided, PipelineInRun, StartedChild } from "./execution.ts";
+import type { Decided, PipelineInRun, RunningChildren, StartedChild } from "./execution.ts";
 import { cancelReason, childMeter, type RunMeter, raceAbort } from "./limits/limits.ts";
 import { type PreparedStates, prepareStates } from "./prepared-states.ts";
 import { newAccount, runEndOf, siblingEndOf } from "./run-result.ts";
@@ -39,13 +39,13 @@ export function pipelineProgram(
     others.set(other, known);
     return known;
   };
-  const running: PipelineInRun["running"] = new Map();
+  const running: RunningChildren = {};
   const root = inRun(spec, { deps, meter, providerFaults: deps.providerFaults ?? {}, running, prepare });
   return (steps, input) => {
     const { runId } = steps;
     if (!runId.includes("/")) return runRoot(root, steps, input);
     const of = parseSiblingId(runId);
-    const child = of === undefined ? undefined : running.get(`${of.parentId}/${of.fanOut}`);
+    const child = of === undefined ? undefined : running.byStep?.get(`${of.parentId}/${of.fanOut}`);
     if (child !== undefined) return child(steps, input);
     const message = `run ${runId} reads from its parent, which does not run in this process`;
     throw new SluiceError("Host", "journal_mismatch", message);

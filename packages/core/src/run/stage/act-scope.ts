@@ -8,7 +8,6 @@ import { maskSecrets } from "../../journal/redaction.ts";
 import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds, stepNames } from "../../journal/step-id.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
-import type { Execution } from "../execution.ts";
 import type { Acceptance, ActOutcome, ActScope, AskOutcome, ScopedSteps } from "../executor.ts";
 import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
 import { acceptEvent, acceptedBefore } from "../requests/accept.ts";
@@ -32,9 +31,8 @@ export function act(
   init: Json,
   turnsBefore: number,
 ): Promise<ActOutcome | undefined> {
-  const { execution, journal } = attempt;
-  journal.note("stage.act", ENTERED);
-  return outcomeOrAbandon(execution, init, new AttemptScope(attempt, work, ctx, turnsBefore), work);
+  attempt.journal.note("stage.act", ENTERED);
+  return work.act(init, new AttemptScope(attempt, work, ctx, turnsBefore));
 }
 
 /** The outcome of an attempt whose executor returned `acted`. */
@@ -75,60 +73,15 @@ function acceptedBy({ accepted }: Attempt, acted: ActOutcome): ActOutcome {
   return accepted !== undefined && acted.status === "completed" ? { ...acted, output: accepted.output } : acted;
 }
 
-function outcomeOrAbandon(
-  { executor, detours, deps }: Execution,
-  init: Json,
-  scope: ActScope,
-  work: ActWork,
-): Promise<ActOutcome | undefined> {
-  const { signal } = detours;
-  return new Promise((resolve, reject) => {
-    let settled = false;
-    let disarm: (() => void) | undefined;
-    const settle = (): void => {
-      settled = true;
-      disarm?.();
-      detours.onAbort = undefined;
-    };
-    const fail = (thrown: unknown): void => {
-      settle();
-      // An execution that was left takes no more steps, so whatever its executor throws has no effect.
-      // One that was interrupted may throw for that reason, unless its run has to stop here.
-      const isInterrupted = detours.interrupted !== undefined && !(isSluiceError(thrown) && thrown.class === "Host");
-      if (detours.left !== undefined || isInterrupted) resolve(undefined);
-      else reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
-    };
-    const check = (): void => {
-      disarm?.();
-      if (settled || !signal.aborted || work.busy) return;
-      try {
-        // Throws when the run continues elsewhere: nothing can be recorded here, so there is nothing to wait for.
-        cancelReason(signal);
-        disarm = deps.clock.after(ABORT_GRACE_MS, () => {
-          settle();
-          resolve(undefined);
-        });
-      } catch (stopped) {
-        fail(stopped);
-      }
-    };
-    executor.act(init, scope).then((acted) => {
-      settle();
-      resolve(acted);
-    }, fail);
-    work.onBusy = check;
-    detours.onAbort = check;
-    check();
-  });
-}
-
-/** What the executor of one attempt has in flight. */
+/** What the executor of one attempt has in flight. A class, since functions for this cost each waiting run more. */
 export class ActWork {
   readonly #attempt: Attempt;
-  /** Called whenever `busy` may have changed. */
-  onBusy: (() => void) | undefined;
   #inFlight = 0;
   #closed = false;
+  /** Of what the executor returns; undefined once that is known. */
+  #acting: PromiseWithResolvers<ActOutcome | undefined> | undefined;
+  /** Ends the grace period. */
+  #disarm: (() => void) | undefined;
   /** Created by the first call: an attempt without calls needs no grants. */
   calls: Calls | undefined;
 
@@ -136,8 +89,50 @@ export class ActWork {
     this.#attempt = attempt;
   }
 
-  get busy(): boolean {
-    return this.#inFlight > 0;
+  act(init: Json, scope: ActScope): Promise<ActOutcome | undefined> {
+    const { executor, detours } = this.#attempt.execution;
+    const acting = Promise.withResolvers<ActOutcome | undefined>();
+    this.#acting = acting;
+    executor.act(init, scope).then(
+      (acted) => this.#settle()?.resolve(acted),
+      (thrown: unknown) => this.#fail(thrown),
+    );
+    detours.acting = this;
+    this.check();
+    return acting.promise;
+  }
+
+  /** To be called whenever the signal has aborted. */
+  check(): void {
+    const { detours, deps } = this.#attempt.execution;
+    this.#disarm?.();
+    if (this.#acting === undefined || !detours.signal.aborted || this.#inFlight > 0) return;
+    try {
+      // Throws when the run continues elsewhere: nothing can be recorded here, so there is nothing to wait for.
+      cancelReason(detours.signal);
+      this.#disarm = deps.clock.after(ABORT_GRACE_MS, () => this.#settle()?.resolve(undefined));
+    } catch (stopped) {
+      this.#fail(stopped);
+    }
+  }
+
+  #settle(): PromiseWithResolvers<ActOutcome | undefined> | undefined {
+    const acting = this.#acting;
+    if (acting === undefined) return undefined;
+    this.#acting = undefined;
+    this.#disarm?.();
+    this.#attempt.execution.detours.acting = undefined;
+    return acting;
+  }
+
+  #fail(thrown: unknown): void {
+    const { detours } = this.#attempt.execution;
+    const acting = this.#settle();
+    // An execution that was left takes no more steps, so whatever its executor throws has no effect.
+    // One that was interrupted may throw for that reason, unless its run has to stop here.
+    const isInterrupted = detours.interrupted !== undefined && !(isSluiceError(thrown) && thrown.class === "Host");
+    if (detours.left !== undefined || isInterrupted) acting?.resolve(undefined);
+    else acting?.reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
   }
 
   during<T>(work: () => Promise<T>): Promise<T> {
@@ -153,10 +148,10 @@ export class ActWork {
     }
     const ended = (): void => {
       this.#inFlight -= 1;
-      this.onBusy?.();
+      this.check();
     };
     this.#inFlight += 1;
-    this.onBusy?.();
+    this.check();
     try {
       const working = work();
       working.then(ended, ended);

@@ -29,10 +29,10 @@ export async function acknowledgementOf(
   apply(state, { enter: { state: orchestrator, input: inputOf(end) } });
   const limit = new AbortController();
   const none = { active: false, left: undefined, interrupted: undefined, watch: noWatch, unwatch: noWatch };
-  const detours: Detours = { ...none, signal: limit.signal, onAbort: undefined, take: noDetour };
+  const detours: Detours = { ...none, signal: limit.signal, acting: undefined, take: noDetour };
   const abort = (reason: SluiceError): void => {
     limit.abort(reason);
-    detours.onAbort?.();
+    detours.acting?.check();
   };
   // A run that was cancelled before has its last word all the same; a cancel from now on ends it.
   const onCancel = (): void => abort(new SluiceError("Cancellation", "run_cancelled", "cancelled"));

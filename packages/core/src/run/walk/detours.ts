@@ -23,7 +23,7 @@ export class OwnDetours implements Detours {
   readonly #secrets: SecretFilter;
   readonly #perform: (decided: Decided) => Promise<Detour>;
   readonly #onRunAbort: () => void;
-  onAbort: (() => void) | undefined;
+  acting: { check(): void } | undefined;
   #unwatch: (() => void) | undefined;
   active = false;
   left: Transition | undefined;
@@ -68,7 +68,7 @@ export class OwnDetours implements Detours {
   #abort(reason: unknown): void {
     if (this.signal.aborted) return;
     this.#controller.abort(reason);
-    this.onAbort?.();
+    this.acting?.check();
   }
 
   /** A later interruption is part of the first one. */

@@ -174,7 +174,8 @@ export async function runChildren(
   const { running } = pipeline;
   const { run, context, outputs, hops, counts, forks } = state;
   const at = `${steps.runId}/${stepId}`;
-  running.set(at, (child, input) => {
+  running.byStep ??= new Map();
+  running.byStep.set(at, (child, input) => {
     const spec = given.get(textField(input, "key") ?? "");
     const parent = { run, context, outputs, hops, counts, forks };
     return pipeline.runChild({ steps: child, input, parent, slots, ...(spec === undefined ? {} : { given: spec }) });
@@ -182,7 +183,7 @@ export async function runChildren(
   try {
     return await steps.runChildren(stepId, children, options);
   } finally {
-    running.delete(at);
+    running.byStep.delete(at);
   }
 }
 
