@@ -14,7 +14,18 @@ export interface FieldNames {
   known(keys: readonly string[]): number;
 }
 
+/** Read once per schema: a long file asks for them at every object. */
+const readNames = new WeakMap<z.ZodObject, FieldNames>();
+
 export function fieldNames(schema: z.ZodObject): FieldNames {
+  const known = readNames.get(schema);
+  if (known !== undefined) return known;
+  const names = readFieldNames(schema);
+  readNames.set(schema, names);
+  return names;
+}
+
+function readFieldNames(schema: z.ZodObject): FieldNames {
   const fields = Object.entries<z.core.$ZodType>(schema.shape);
   const spellings = new Map(
     fields.flatMap(([name, field]) => spellingsOf(name, field).map((spelling) => [spelling, name])),
