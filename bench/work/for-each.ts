@@ -35,7 +35,7 @@ export function listsOf(length: number): (options: WorkloadOptions) => Promise<W
     });
     const session = benchSession(scratch(), { model: wholeReviewModel(), maxParallel: 8, host: shortMemory() });
     // Short runs are as warm, and measured as well, as long ones.
-    const runs = Math.max(1, Math.floor((quick ? 30 : 500) / Math.max(1, size)));
+    const runs = Math.max(1, Math.floor((quick ? 30 : 1500) / Math.max(1, size)));
     return {
       warmUps: quick ? 1 : 20,
       slice: async () => {
