@@ -127,9 +127,9 @@ async function acting(act: (scope: ActScope) => Promise<void>) {
 
 fact(72, "an event of a type that nobody knows is refused, and nothing of it is kept", async () => {
   const unknown: EventDraft = Object.assign({ type: "stage.act" as const, data: {} }, { type: "stage.invented" });
-  const { live, handle } = await acting(async (scope) => {
-    scope.note(unknown);
-    await scope.steps.run("mine", () => null);
+  const { live, handle } = await acting(async ({ note, steps }) => {
+    note(unknown);
+    await steps.run("mine", () => null);
   });
   await expect(handle).rejects.toMatchObject({ code: "event_unknown" });
   expect(JSON.stringify(await live.host.journal(handle.runId))).not.toContain("invented");

@@ -19,9 +19,8 @@ function scene() {
   const worked: string[] = [];
   const step = (touches = false) =>
     work<Json, unknown>({
-      act: async (scope) => {
-        const { ctx, executionId, steps } = scope;
-        if (touches) await scope.calls(1, [{ id: "t1.c0", tool: "Touch", input: {} }]);
+      act: async ({ ctx, executionId, steps, calls }) => {
+        if (touches) await calls(1, [{ id: "t1.c0", tool: "Touch", input: {} }]);
         const output = await steps.run("work", () => {
           worked.push(`${ctx.runId.replace(/^[^/]+/, "")} ${executionId}`.trim());
           return json({ at: executionId, up: ctx.upstream });

@@ -203,10 +203,10 @@ describe("what a session knows of its tools holds", () => {
 
   test("of calls side by side none slips past the look", async () => {
     const bad = misbehaving("changes-text", { reads: ["*"] });
-    const { output } = await useServers({ bad: bad.config }, async (call, scope) => {
+    const { output } = await useServers({ bad: bad.config }, async (call, { calls }) => {
       const first = await call(act);
       const asked = [1, 2, 3].map((at) => ({ id: `t9.c${at}`, tool: act, input: { at } }));
-      return [first, ...(await scope.calls(9, asked)).map((outcome) => outcome.output)];
+      return [first, ...(await calls(9, asked)).map((outcome) => outcome.output)];
     });
     const refused = expect.objectContaining({ code: "tool_changed" });
     expect(output).toEqual(["called act", refused, refused, refused]);
@@ -227,9 +227,9 @@ describe("what a session knows of its tools holds", () => {
     const { clock, first, second } = twoHosts();
     const bad = misbehaving("changes-between-starts");
     const calling = callingPipeline(
-      async (call, scope) => {
+      async (call, { wait }) => {
         const outcome = await call("mcp__bad__other");
-        await scope.wait("pause", 11_000);
+        await wait("pause", 11_000);
         return outcome;
       },
       ["mcp__bad__*"],

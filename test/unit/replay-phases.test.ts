@@ -274,9 +274,9 @@ describe("a state that was left", () => {
   test("is past no cap for what an executor says of limits of its own", async () => {
     for (const limit of ["turnCap", "my state.maxTokens", "state.maxTokens.soft", "run.maxTurns", "other.timeoutMs"]) {
       const pipe = one({
-        act: (scope) => {
-          scope.note({ type: "limit.reached", data: { limit, message: "of its own" } });
-          scope.note({ type: "limit.near", data: { limit: "state.maxTokens", message: "near", used: 8, max: 10 } });
+        act: ({ note }) => {
+          note({ type: "limit.reached", data: { limit, message: "of its own" } });
+          note({ type: "limit.near", data: { limit: "state.maxTokens", message: "near", used: 8, max: 10 } });
           return completed("done");
         },
       });

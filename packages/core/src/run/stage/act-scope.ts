@@ -1,6 +1,6 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
-import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/json.ts";
+import { deepFreeze, type Json, jsonFault } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import { providerFaultPolicy } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
@@ -8,7 +8,7 @@ import { maskSecrets } from "../../journal/redaction.ts";
 import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds, stepNames } from "../../journal/step-id.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
-import type { Acceptance, ActOutcome, ActScope, AskOutcome, ScopedSteps } from "../executor.ts";
+import type { ActOutcome, ActScope, ScopedSteps } from "../executor.ts";
 import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
 import { acceptEvent, acceptedBefore } from "../requests/accept.ts";
 import type { AnswerRule } from "../requests/answer.ts";
@@ -235,88 +235,98 @@ class AttemptScope implements ActScope {
     if (returns !== undefined) this.returns = returns;
   }
 
-  startsUnwalled(): void {
-    this.#attempt.execution.deps.answers.startsUnwalled();
+  // Functions, since a kind may take them off the scope; made on access, since most attempts use few of them.
+  get startsUnwalled(): ActScope["startsUnwalled"] {
+    return () => this.#attempt.execution.deps.answers.startsUnwalled();
   }
 
-  used(): ReturnType<ActScope["used"]> {
-    return deepFreeze(this.#attempt.used.calls);
+  get used(): ActScope["used"] {
+    return () => deepFreeze(this.#attempt.used.calls);
   }
 
-  calls(...[turn, requests]: Parameters<ActScope["calls"]>): ReturnType<ActScope["calls"]> {
-    return this.#work.during(async () => {
-      this.#work.calls ??= createCalls(this.#attempt, this.#entry);
-      const outcomes = await this.#work.calls.run(turn, requests);
-      this.ctx = this.#attempt.contextNow(this.#entry);
-      return outcomes;
-    });
+  get calls(): ActScope["calls"] {
+    return (turn, requests) =>
+      this.#work.during(async () => {
+        this.#work.calls ??= createCalls(this.#attempt, this.#entry);
+        const outcomes = await this.#work.calls.run(turn, requests);
+        this.ctx = this.#attempt.contextNow(this.#entry);
+        return outcomes;
+      });
   }
 
-  accept(candidate: Parameters<ActScope["accept"]>[0]): Promise<Acceptance> {
+  get accept(): ActScope["accept"] {
     const attempt = this.#attempt;
-    return this.#work.during(async () => {
-      if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
-      const number = this.#candidates;
-      this.#candidates += 1;
-      const { acceptance, accepted } = await acceptEvent(attempt, attempt.contextNow(this.#entry), candidate, number);
-      attempt.accepted = accepted;
-      return acceptance;
-    });
+    return (candidate) =>
+      this.#work.during(async () => {
+        if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
+        const number = this.#candidates;
+        this.#candidates += 1;
+        const { acceptance, accepted } = await acceptEvent(attempt, attempt.contextNow(this.#entry), candidate, number);
+        attempt.accepted = accepted;
+        return acceptance;
+      });
   }
 
-  ask({ name, ...asks }: Parameters<ActScope["ask"]>[0]): Promise<AskOutcome> {
-    return this.#work.during(async () => {
-      this.#asked ??= new Set();
-      refuseRepeated(this.#asked, this.#attempt.executionId, name);
-      return await askPerson(this.#attempt, { name, ...asks });
-    });
+  get ask(): ActScope["ask"] {
+    return ({ name, ...asks }) =>
+      this.#work.during(async () => {
+        this.#asked ??= new Set();
+        refuseRepeated(this.#asked, this.#attempt.executionId, name);
+        return await askPerson(this.#attempt, { name, ...asks });
+      });
   }
 
-  runChildren(...[name, children]: Parameters<ActScope["runChildren"]>): ReturnType<ActScope["runChildren"]> {
+  get runChildren(): ActScope["runChildren"] {
     const { execution, executionId, number, slot } = this.#attempt;
-    return this.#work.during(() => {
-      const stepId = stepIds.children(executionId, number, name);
-      return slot.withSlotReleased(() => execution.runChildren(stepId, children));
-    });
+    return (name, children) =>
+      this.#work.during(() => {
+        const stepId = stepIds.children(executionId, number, name);
+        return slot.withSlotReleased(() => execution.runChildren(stepId, children));
+      });
   }
 
-  wait(stepId: string, until: number): Promise<void> {
+  get wait(): ActScope["wait"] {
     const { journal, slot } = this.#attempt;
-    return this.#work.step(stepId, async () => {
-      refuseNoTime(stepId, until);
-      await slot.withSlotReleased(() => journal.sleepUntil(stepId, until));
-    });
+    return (stepId, until) =>
+      this.#work.step(stepId, async () => {
+        refuseNoTime(stepId, until);
+        await slot.withSlotReleased(() => journal.sleepUntil(stepId, until));
+      });
   }
 
-  sleep(name: string, until: number, data: JsonObject = {}): Promise<void> {
-    return this.#work.step(name, async () => {
-      refuseNoTime(name, until);
-      this.#sleeps += 1;
-      const sleep = { name, until, data: { ...data, until, sleeps: this.#sleeps } };
-      await sleepThrough(this.#attempt, this.#counts, sleep);
-    });
+  get sleep(): ActScope["sleep"] {
+    return (name, until, data = {}) =>
+      this.#work.step(name, async () => {
+        refuseNoTime(name, until);
+        this.#sleeps += 1;
+        const sleep = { name, until, data: { ...data, until, sleeps: this.#sleeps } };
+        await sleepThrough(this.#attempt, this.#counts, sleep);
+      });
   }
 
-  providerFaults(): ReturnType<ActScope["providerFaults"]> {
+  get providerFaults(): ActScope["providerFaults"] {
     const { state, providerFaults } = this.#attempt.execution;
-    return providerFaultPolicy(state, providerFaults);
+    return () => providerFaultPolicy(state, providerFaults);
   }
 
-  suspend(fault: RunFault): Promise<void> {
+  get suspend(): ActScope["suspend"] {
     const { execution, journal, slot } = this.#attempt;
-    return this.#work.during(async () => {
-      refuseNoTime("a suspension", fault.retryAt ?? 0);
-      this.#suspensions += 1;
-      const name = stepNames.suspension(this.#suspensions);
-      const masked = maskSecrets<RunFault>(fault, execution.deps.secrets);
-      await slot.withSlotReleased(() => journal.awaitResume(name, masked));
-    });
+    return (fault) =>
+      this.#work.during(async () => {
+        refuseNoTime("a suspension", fault.retryAt ?? 0);
+        this.#suspensions += 1;
+        const name = stepNames.suspension(this.#suspensions);
+        const masked = maskSecrets<RunFault>(fault, execution.deps.secrets);
+        await slot.withSlotReleased(() => journal.awaitResume(name, masked));
+      });
   }
 
-  note(draft: Parameters<ActScope["note"]>[0]): void {
+  get note(): ActScope["note"] {
     const { journal } = this.#attempt;
-    const { type, data } = eventOfKind(draft, journal);
-    journal.note(type, data);
+    return (draft) => {
+      const { type, data } = eventOfKind(draft, journal);
+      journal.note(type, data);
+    };
   }
 }
 
@@ -334,34 +344,36 @@ class KindSteps implements ScopedSteps {
     return this.#attempt.journal.incarnation;
   }
 
-  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions<T>): Promise<T> {
+  get run(): ScopedSteps["run"] {
     const { journal, execution } = this.#attempt;
-    return this.#work.step(stepId, () =>
-      journal.run(
-        stepId,
-        (call) => fn(new KindCall(call, journal)),
-        openOfKind(options, journal, execution.deps.answers),
-      ),
-    );
+    return (stepId, fn, options) =>
+      this.#work.step(stepId, () =>
+        journal.run(
+          stepId,
+          (call) => fn(new KindCall(call, journal)),
+          openOfKind(options, journal, execution.deps.answers),
+        ),
+      );
   }
 
-  now(stepId: string): Promise<number> {
-    return this.#work.step(stepId, () => this.#attempt.journal.now(stepId));
+  get now(): ScopedSteps["now"] {
+    return (stepId) => this.#work.step(stepId, () => this.#attempt.journal.now(stepId));
   }
 
-  sleepUntil(stepId: string, epochMs: number): Promise<void> {
-    return this.#work.step(stepId, async () => {
-      refuseNoTime(stepId, epochMs);
-      await this.#attempt.journal.sleepUntil(stepId, epochMs);
-    });
+  get sleepUntil(): ScopedSteps["sleepUntil"] {
+    return (stepId, epochMs) =>
+      this.#work.step(stepId, async () => {
+        refuseNoTime(stepId, epochMs);
+        await this.#attempt.journal.sleepUntil(stepId, epochMs);
+      });
   }
 
-  emit(channel: string, chunk: Json): void {
-    this.#attempt.journal.emit(channel, chunk);
+  get emit(): ScopedSteps["emit"] {
+    return (channel, chunk) => this.#attempt.journal.emit(channel, chunk);
   }
 
-  heard(): boolean {
-    return this.#attempt.journal.heard();
+  get heard(): ScopedSteps["heard"] {
+    return () => this.#attempt.journal.heard();
   }
 }
 

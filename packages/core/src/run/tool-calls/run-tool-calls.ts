@@ -214,9 +214,10 @@ async function executeApproved(
       const all = await limits.timed(step.signal, async (signal) => {
         const hold: CallStep["hold"] = (work) => step.hold(work);
         const stepFacts = { signal, opened: step.opened, hold, incarnation: steps.incarnation };
-        const run = (one: ExecutableCall): Promise<ExecutedCall> => executeToolCall(one, of, stepFacts);
         const ran =
-          runnables.length === 1 ? [await run(only)] : await concurrently(runnables, deps.maxParallelReads, run);
+          runnables.length === 1
+            ? [await executeToolCall(only, of, stepFacts)]
+            : await concurrently(runnables, deps.maxParallelReads, (one) => executeToolCall(one, of, stepFacts));
         const { maxResultBytes } = execution.state.limits ?? {};
         if (maxResultBytes === undefined) return ran;
         return withinResultLimit(ran, maxResultBytes, of.attempt.used.calls.resultBytes);
