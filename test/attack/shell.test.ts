@@ -464,16 +464,9 @@ describe("a line in a stage that may run everything", () => {
     {
       name: "files outside by redirection",
       never: "are written or read",
-      calls: [
-        "echo x > ../PWN",
-        "cat < ../outside.txt",
-        "echo x > /tmp/PWN-attack",
-        'echo x > "../PWN"',
-        "cat a.txt > ~/PWN",
-      ].map(bash),
-      look: (after) => {
-        expect(after.outcomes.slice(0, 4)).toEqual(["limit", "limit", "limit", "limit"]);
-      },
+      calls: ["echo x > ../PWN", "cat < ../outside.txt", "echo x > /tmp/PWN-attack", 'echo x > "../PWN"'].map(bash),
+      outcomes: Array.from({ length: 4 }, () => "limit"),
+      look: nothingRan,
     },
     {
       name: "processes in the background",
