@@ -1,14 +1,18 @@
 import {
   type ActOutcome,
   type ActScope,
+  done,
   final,
   type Json,
   pipeline,
   type RunLimits,
+  type StateExecutor,
   type StateLimits,
+  state,
 } from "@sluice/core";
 import { expect, test } from "vitest";
-import { caller, completed, noModel, session, tool, work } from "../support/run-kit.ts";
+import { z } from "zod";
+import { caller, completed, eventually, noModel, quiet, session, tool, work } from "../support/run-kit.ts";
 
 // What a kind of state or a tool gets of its run, it may use, and not put anything of its own in its place.
 
@@ -117,4 +121,215 @@ test("a kind cannot change the methods of other executions through the prototype
   };
   expect(await live.start(around(act), {})).toMatchObject({ status: "completed" });
   expect(changed).toEqual([]);
+});
+
+test.each([[["leave"]], [Object("leave")], [7]])("a step whose name is %j, which is no text, is none", async (name) => {
+  const live = session({ model: noModel });
+  const act = async ({ steps }: ActScope): Promise<ActOutcome> => {
+    await Reflect.apply(steps.run, undefined, [name, () => null]);
+    return completed(null);
+  };
+  await expect(live.start(around(act), {})).rejects.toMatchObject({ class: "Host", code: "step_name_reserved" });
+});
+
+test("a question and children whose name is no text are refused", async () => {
+  const refused: unknown[] = [];
+  const live = session({ model: noModel });
+  const act = async ({ ask, runChildren }: ActScope): Promise<ActOutcome> => {
+    const question = { name: ["q"], question: { question: "Which?" } };
+    for (const asks of [
+      () => Reflect.apply(ask, undefined, [question]),
+      () => Reflect.apply(runChildren, undefined, [["c"], []]),
+    ])
+      await (async () => asks())().catch((thrown: unknown) => refused.push(thrown));
+    return completed(null);
+  };
+  expect(await live.start(around(act), {})).toMatchObject({ status: "completed" });
+  expect(refused).toEqual([expect.objectContaining({ code: "request_repeated" }), expect.any(TypeError)]);
+});
+
+test.each([[["c0"]], [Object("c0")], [undefined]])(
+  "a call whose id is %j, which is no text, is refused",
+  async (id) => {
+    const ran: string[] = [];
+    const keeps = tool("Keeps", { execute: async () => ({ ok: true, output: ran.push("Keeps") }) });
+    const live = session({ model: noModel, tools: [keeps] });
+    const act = async ({ calls }: ActScope): Promise<ActOutcome> =>
+      completed(await Reflect.apply(calls, undefined, [1, [{ id, tool: "Keeps", input: {} }]]));
+    await expect(live.start(around(act), {})).rejects.toThrow("the id and the tool of a call are texts");
+    expect(ran).toEqual([]);
+  },
+);
+
+test.each(["ask/q", "c0/question", "turn/1/accept/0", "approval", ""])(
+  "a call cannot have the id %j, which would be that of another request",
+  async (id) => {
+    const live = session({ model: noModel, tools: [tool("Keeps")] });
+    const act = async ({ calls }: ActScope): Promise<ActOutcome> => {
+      await calls(1, [{ id, tool: "Keeps", input: {} }]);
+      return completed(null);
+    };
+    await expect(live.start(around(act), {})).rejects.toMatchObject({ class: "Host", code: "call_id_repeated" });
+  },
+);
+
+test("an id that reads differently each time is read once", async () => {
+  const live = session({ model: noModel, tools: [tool("Keeps")] });
+  let reads = 0;
+  const shifting = {
+    get id() {
+      reads += 1;
+      return `c${reads}`;
+    },
+    tool: "Keeps",
+    input: {},
+  };
+  const act = async ({ calls }: ActScope): Promise<ActOutcome> =>
+    completed((await calls(1, [shifting])).map(({ id }) => id));
+  expect(await live.start(around(act), {})).toMatchObject({ output: ["c1"] });
+});
+
+test("neither a tool nor a kind can change what the gate, the model and later runs read", async () => {
+  const kept: [string, boolean][] = [];
+  const change = (what: string, given: unknown, member: string): void => {
+    kept.push([what, Reflect.set(Object(given), member, "changed")]);
+  };
+  const keeps = tool("Keeps", {
+    subjects: (_input, _workspace, scene) => {
+      change("scene", scene, "mayWrite");
+      change("environment", scene.env, "INJECTED");
+      return [];
+    },
+    execute: async (_input, { reach }) => {
+      change("protected paths", reach.readOnly, "0");
+      return { ok: true, output: null };
+    },
+  });
+  const live = session({ model: noModel, tools: [keeps], protectedPaths: ["/etc/hosts"] });
+  const act = async (scope: ActScope): Promise<ActOutcome> => {
+    const { offer } = scope;
+    await caller(scope)("Keeps");
+    change("offer", offer, "tools");
+    change("tool", offer.tools[0], "description");
+    change("schema of a tool", offer.tools[0]?.inputSchema, "type");
+    return completed(null);
+  };
+  expect(await live.start(around(act), {})).toMatchObject({ status: "completed" });
+  expect(kept.filter(([, changed]) => changed)).toEqual([]);
+  expect(kept).toHaveLength(6);
+});
+
+test("a kind cannot replace the check of its output", async () => {
+  const output = z.object({ text: z.string() });
+  const own: StateExecutor = {
+    kind: "own",
+    act: async (_init, { state: { output: check } }) => {
+      Reflect.set(Object(check), "check", (value: unknown) => ({ ok: true, value }));
+      return completed({ evil: 7 });
+    },
+  };
+  const live = session({ model: noModel, executors: [own] });
+  const one = pipeline({
+    id: "one",
+    input: z.object({}),
+    stages: { one: state({ kind: "own", output, options: {} }) },
+    initial: "one",
+    next: { one: () => done(null) },
+  });
+  expect(await live.run(one, {})).toMatchObject({ status: "failed" });
+});
+
+test("the question of a tool is masked where it is recorded, shown and answered", async () => {
+  const key = "a-very-secret-value-7";
+  const asks = tool("Keeps", {
+    effect: "ask",
+    question: () => ({ question: `May I use ${key}?`, answer: { type: "string" } }),
+  });
+  const live = session({ model: noModel, tools: [asks], env: { MY_API_KEY: key }, wait: true });
+  const run = live.start(
+    around(async ({ calls }) => {
+      await calls(1, [{ id: "c0", tool: "Keeps", input: {} }]);
+      return completed(null);
+    }),
+    {},
+  );
+  await eventually(async () => (await live.host.requests()).length > 0);
+  const asked = await live.host.requests();
+  expect(JSON.stringify(asked)).toContain("May I use [redacted:MY_API_KEY]?");
+  expect(JSON.stringify(await live.host.journal(run.runId))).not.toContain(key);
+  await run.cancel("enough");
+});
+
+test.each(["transition.accepted", "transition.rejected"] as const)("a kind cannot say %s", async (type) => {
+  const live = session({ model: noModel });
+  const act = async ({ note }: ActScope): Promise<ActOutcome> => {
+    note({ type, data: { turn: 1, event: "DEPLOY", to: "ok" } });
+    return completed(null);
+  };
+  await expect(live.start(around(act), {})).rejects.toMatchObject({ code: "event_unknown" });
+});
+
+test("a list of signals that reads differently each time is read once", async () => {
+  const live = session({ model: noModel });
+  const own = [{ name: "request/a#1/a1/t1.c0", count: () => 1 }];
+  const act = async ({ steps }: ActScope): Promise<ActOutcome> => {
+    await steps.run("take", () => null, { takes: Object.assign(own, { find: () => undefined }) });
+    return completed(null);
+  };
+  await expect(live.start(around(act), {})).rejects.toMatchObject({ code: "signals_taken" });
+});
+
+test("a budget reserves an amount that is read once, settles nothing for a kind, and reserves nothing after its attempt", async () => {
+  const live = session({ model: noModel });
+  const found: unknown[] = [];
+  let last: ActScope["budget"] | undefined;
+  const act = async ({ budget, steps }: ActScope): Promise<ActOutcome> => {
+    let reads = 0;
+    const shrinking = {
+      get inputTokens() {
+        reads += 1;
+        return reads === 1 ? 1 : -1_000;
+      },
+      outputTokens: 0,
+    };
+    await steps.run("spend", () => {
+      found.push(budget.reserve(shrinking), budget.reserve({ inputTokens: 100, outputTokens: 0 })?.limit);
+      return null;
+    });
+    found.push(Reflect.get(budget, "settle"));
+    last = budget;
+    return completed(null);
+  };
+  await live.start(around(act, { runLimits: { maxTokens: 10 } }), {});
+  expect(found).toEqual([undefined, "run.maxTokens", undefined]);
+  expect(last?.reserve({ inputTokens: 1, outputTokens: 0 })).toMatchObject({ message: "the attempt has ended" });
+});
+
+test("what a kind returns may be no promise, and what only looks like one does not outlive a cancel", async () => {
+  const returns = (value: unknown) => {
+    const executor: StateExecutor = { kind: "work", act: async () => completed(null) };
+    Reflect.set(executor, "act", () => value);
+    const live = session({ model: noModel, executors: [executor] });
+    return {
+      live,
+      run: live.start(
+        around(async () => completed(null)),
+        {},
+      ),
+    };
+  };
+  expect(await returns(completed("at once")).run).toMatchObject({ stages: [{ output: "at once" }] });
+  for (const nothing of [undefined, null])
+    expect(await returns(nothing).run).toMatchObject({ status: "failed", error: { code: "hook" } });
+  expect(await returns(Promise.resolve()).run).toMatchObject({ status: "failed", error: { code: "hook" } });
+  const [then] = ["then"];
+  const never = { [then]: () => undefined };
+  const { live, run } = returns({ [then]: (resolve: (value: unknown) => void) => resolve(never) });
+  await quiet();
+  const cancelled = run.cancel("enough");
+  await eventually(() => {
+    live.clock.turn(1_000);
+    return Promise.race([run.then(({ status }) => status === "cancelled"), quiet().then(() => false)]);
+  });
+  await cancelled;
 });

@@ -67,6 +67,9 @@ export class SealedCall {
 
   /** Takes the digest, and parses the arguments from the digested text, so that what runs is what the digest is of. */
   constructor(scope: CallScope, { id, tool, input, inputFault, takes }: CallRequest) {
+    // What is no text could read differently each time, and the answer to one call would count for another.
+    if (typeof id !== "string" || typeof tool !== "string")
+      throw new TypeError("the id and the tool of a call are texts");
     this.scope = scope;
     this.id = id;
     this.tool = tool;

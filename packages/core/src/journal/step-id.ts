@@ -180,9 +180,12 @@ function parseTurnStep(name: string): StepNameRef | undefined {
   return part === undefined ? undefined : { kind: "calls", turn: Number(turn), group: Number(group), part };
 }
 
-/** Whether a state's executor may give a step this name in its attempt: none of the run's own steps has it. */
-export function isKindStepName(name: string): boolean {
-  return name !== "" && parseStepName(name).kind === "custom";
+/**
+ * Whether a state's executor may give a step this name in its attempt: none of the run's own steps has it. What is no text could
+ * pass for another name here than in the id.
+ */
+export function isKindStepName(name: unknown): boolean {
+  return typeof name === "string" && name !== "" && parseStepName(name).kind === "custom";
 }
 
 const FAN_OUT = /^(fan-\d+)(\/failed|\/approval(?:\/answer)?)?$/;

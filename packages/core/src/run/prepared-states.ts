@@ -1,4 +1,4 @@
-import type { JsonObject } from "../base/json.ts";
+import { deepFreeze, type JsonObject } from "../base/json.ts";
 import { routesPause } from "../definition/graph.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import { compileEnvelope, type Envelope, envelopeOf } from "../gate/envelope.ts";
@@ -45,7 +45,8 @@ export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Too
 }
 
 function availableTools(envelope: Envelope | undefined, tools: ReadonlyMap<string, Tool>): AvailableTools {
-  return {
+  // Frozen, since kinds get it, and later runs of the session the same.
+  return deepFreeze({
     allowedTools: envelope?.allowedTools,
     tools: [...tools.values()].map(({ name, description, inputSchema, effect }) => ({
       name,
@@ -54,5 +55,5 @@ function availableTools(envelope: Envelope | undefined, tools: ReadonlyMap<strin
       effect,
       allowed: envelope !== undefined && envelope.rulesFor(name).length > 0,
     })),
-  };
+  });
 }

@@ -1,6 +1,14 @@
 import { digestOf } from "../base/canonical.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { cloneJson, isJsonObject, isObject, isPromiseLike, type JsonObject, toJsonValue } from "../base/json.ts";
+import {
+  cloneJson,
+  deepFreeze,
+  isJsonObject,
+  isObject,
+  isPromiseLike,
+  type JsonObject,
+  toJsonValue,
+} from "../base/json.ts";
 import { failed, notJson, readableMessage, refused, type StandardIssue } from "./issues.ts";
 import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
 import type { CompiledSchema, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
@@ -58,7 +66,7 @@ export function ownSchema(jsonSchema: JsonObject): CompiledSchema<unknown> {
   return {
     ...describe(jsonSchema),
     accepted: () => jsonSchema,
-    check: (value) => {
+    check: (value: unknown) => {
       compiled ??= compilePlain(jsonSchema);
       return compiled.check(value);
     },
@@ -99,10 +107,10 @@ function isStandard<T>(schema: Schema<T> | JsonObject): schema is Standard<T> {
 function compilePlain<T>(schema: object): CompiledSchema<T> {
   const described = describe(schema);
   const validate = compileJsonSchema<T>(described.jsonSchema);
-  return {
+  return Object.freeze({
     ...described,
     accepted: () => described.jsonSchema,
-    check: (value) => {
+    check: (value: unknown) => {
       const own = toJsonValue(value);
       if (!own.ok) return notJson(own.fault);
       try {
@@ -111,7 +119,7 @@ function compilePlain<T>(schema: object): CompiledSchema<T> {
         return failed(thrown);
       }
     },
-  };
+  });
 }
 
 function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
@@ -124,7 +132,7 @@ function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
     );
   }
   const described = describe(own);
-  return {
+  return Object.freeze({
     ...described,
     accepted: () => acceptedBy(schema),
     check:
@@ -139,7 +147,7 @@ function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
           return failed(thrown);
         }
       }),
-  };
+  });
 }
 
 function acceptedBy(schema: Standard<unknown>): JsonObject | undefined {
@@ -165,7 +173,8 @@ function describe(schema: unknown): { readonly jsonSchema: JsonObject; readonly 
   if (!isJsonObject(own.value)) throw new Error("the JSON Schema is not an object");
   const { $schema: dialect, ...rest } = own.value;
   const draft07 = dialect === undefined || (typeof dialect === "string" && dialect.includes("draft-07"));
-  const jsonSchema: JsonObject = draft07 ? rest : own.value;
+  // Frozen, since kinds, tools and providers get it.
+  const jsonSchema = deepFreeze<JsonObject>(draft07 ? rest : own.value);
   if (JSON.stringify(jsonSchema).length > MAX_SCHEMA_CHARS)
     throw new Error(`the JSON Schema is longer than ${MAX_SCHEMA_CHARS} characters`);
   return { jsonSchema, digest: digestOf(jsonSchema) };

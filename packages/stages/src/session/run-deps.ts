@@ -160,7 +160,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const files = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
     const found = [...files, ...skills];
     const now = [...sharedDeps().protectedPaths, ...found];
-    if (!isSameJson(now, paths)) paths = now;
+    // Frozen, since tools get it.
+    if (!isSameJson(now, paths)) paths = Object.freeze(now);
     return paths;
   };
 

@@ -19,6 +19,7 @@ import type {
   ReceivedSignal,
   RunChildrenOptions,
   SiblingEnd,
+  SignalsTaken,
   SleepEnd,
   SleepOptions,
   StepCall,
@@ -107,7 +108,8 @@ export class ProgramRunner implements StepRunner {
     fn: (call: StepCall) => Promise<T> | T,
     options: StepOptions<T> = {},
   ): Promise<T> {
-    const { graceMs = 0, takes = [] } = options;
+    const { graceMs = 0 } = options;
+    const takes = options.takes === undefined ? NO_TAKES : takesOf(options.takes);
     const own = takes.find(({ name }) => isOfRun(name));
     if (own !== undefined)
       return Promise.reject(this.#misuse("signals_taken", `step ${stepId} cannot take signals named ${own.name}`));
@@ -515,9 +517,17 @@ export class ProgramRunner implements StepRunner {
   }
 }
 
+const NO_TAKES: readonly SignalsTaken[] = [];
+/** A copy, since the list of a kind and its members could read differently each time. */
+function takesOf(given: Iterable<SignalsTaken>): readonly SignalsTaken[] {
+  const takes: SignalsTaken[] = [];
+  for (const { name, count } of given) takes.push({ name, count });
+  return takes;
+}
+
 /** Answers of requests and interruptions: only the run may take them. */
-function isOfRun(signal: string): boolean {
-  return signal.startsWith("request/") || signal === INTERRUPTION_SIGNAL;
+function isOfRun(signal: unknown): boolean {
+  return typeof signal !== "string" || signal.startsWith("request/") || signal === INTERRUPTION_SIGNAL;
 }
 
 function ignore(): void {

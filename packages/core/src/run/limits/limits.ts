@@ -126,8 +126,6 @@ export class ExecutionLimits implements Budget, Deadline {
     this.#caps = ledger === undefined ? caps : [...capsOf("state", state, ledger), ...caps];
     const own = timeCap("state", state.timeoutMs, () => watch.ms());
     this.#timeCaps = own.length === 0 ? timeCaps : [...own, ...timeCaps];
-    // A kind gets this object as its budget, and no method of its own may take the place of one of these.
-    Object.freeze(this);
   }
 
   get capped(): boolean {
@@ -217,9 +215,6 @@ export class ExecutionLimits implements Budget, Deadline {
     return undefined;
   }
 }
-
-// A kind reaches it by its budget: what it sets there would hold for every run of the process.
-Object.freeze(ExecutionLimits.prototype);
 
 type Owner = "state" | "run";
 const OWNER: Readonly<Record<Owner, string>> = { state: "this state", run: "the run" };

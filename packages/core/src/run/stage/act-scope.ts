@@ -1,7 +1,7 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
-import { deepFreeze, type Json, jsonFault } from "../../base/json.ts";
-import type { StageContext } from "../../definition/result.ts";
+import { deepFreeze, isObject, type Json, jsonFault } from "../../base/json.ts";
+import type { StageContext, Usage } from "../../definition/result.ts";
 import { providerFaultPolicy } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
@@ -9,7 +9,14 @@ import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds, stepNames } from "../../journal/step-id.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { ActOutcome, ActScope, ScopedSteps } from "../executor.ts";
-import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
+import {
+  ABORT_GRACE_MS,
+  type Budget,
+  cancelReason,
+  type Deadline,
+  type ExecutionLimits,
+  type LimitHit,
+} from "../limits/limits.ts";
 import { acceptEvent, acceptedBefore } from "../requests/accept.ts";
 import type { AnswerRule } from "../requests/answer.ts";
 import { askPerson } from "../requests/ask-person.ts";
@@ -21,8 +28,8 @@ import { type SleepCounts, sleepThrough } from "./sleep.ts";
 
 /**
  * Runs the executor of an attempt, and returns what it returns. `turnsBefore` are the turns of this state before this attempt.
- * Undefined if it ignores a cancel for the grace period, which starts when none of its work is in flight. Rejects if the run has to
- * stop in this process.
+ * `ABANDONED` if it ignores a cancel for the grace period, which starts when none of its work is in flight, or if it was left.
+ * Rejects if the run has to stop in this process.
  */
 export function act(
   attempt: Attempt,
@@ -30,13 +37,13 @@ export function act(
   ctx: StageContext,
   init: Json,
   turnsBefore: number,
-): Promise<ActOutcome | undefined> {
+): Promise<Acted> {
   attempt.journal.note("stage.act", ENTERED);
   return work.act(init, new AttemptScope(attempt, work, ctx, turnsBefore));
 }
 
 /** The outcome of an attempt whose executor returned `acted`. */
-export async function endAct(attempt: Attempt, work: ActWork, acted: ActOutcome | undefined): Promise<ActOutcome> {
+export async function endAct(attempt: Attempt, work: ActWork, acted: Acted): Promise<ActOutcome> {
   const { execution, journal } = attempt;
   const cancelled = cancelReason(execution.detours.signal);
   // A token never survives its attempt, even if the executor still holds it.
@@ -45,7 +52,7 @@ export async function endAct(attempt: Attempt, work: ActWork, acted: ActOutcome 
   }
   const { left: leftBy, interrupted } = execution.detours;
   const outcome =
-    acted === undefined || leftBy !== undefined || interrupted !== undefined
+    acted === ABANDONED || leftBy !== undefined || interrupted !== undefined
       ? cancelledWith(acted, cancelled ?? "cancelled", interrupted !== undefined)
       : await checkedOutput(journal, execution.state, acceptedBy(attempt, acted));
   journal.note("stage.act", left("outcome", outcome.status));
@@ -53,9 +60,9 @@ export async function endAct(attempt: Attempt, work: ActWork, acted: ActOutcome 
 }
 
 /** What was used counts, however the executor of a cancelled attempt ends. What it did counts if the state is entered again. */
-function cancelledWith(acted: ActOutcome | undefined, reason: string, isEnteredAgain: boolean): ActOutcome {
+function cancelledWith(acted: Acted, reason: string, isEnteredAgain: boolean): ActOutcome {
   const none = endedBeforeAct({ kind: "cancelled", reason });
-  const outcome = acted === undefined ? none : readOutcome("", acted);
+  const outcome = acted === ABANDONED ? none : readOutcome("", acted);
   const { turns, usage } = outcome;
   const partial = isEnteredAgain ? partialOf(outcome) : undefined;
   return { status: "cancelled", reason, turns, usage, ...(partial === undefined ? {} : { partial }) };
@@ -70,8 +77,14 @@ function partialOf(outcome: ActOutcome): Json | undefined {
 
 /** An attempt that completes after an event was accepted has the output that the machine decided about. */
 function acceptedBy({ accepted }: Attempt, acted: ActOutcome): ActOutcome {
-  return accepted !== undefined && acted.status === "completed" ? { ...acted, output: accepted.output } : acted;
+  return accepted !== undefined && isObject(acted) && acted.status === "completed"
+    ? { ...acted, output: accepted.output }
+    : acted;
 }
+
+/** What an executor returned; it may be user code, so that it is an outcome is checked later. */
+type Acted = ActOutcome | typeof ABANDONED;
+const ABANDONED = "abandoned";
 
 /** What the executor of one attempt has in flight. A class, since functions for this cost each waiting run more. */
 export class ActWork {
@@ -79,7 +92,7 @@ export class ActWork {
   #inFlight = 0;
   #closed = false;
   /** Of what the executor returns; undefined once that is known. */
-  #acting: PromiseWithResolvers<ActOutcome | undefined> | undefined;
+  #acting: PromiseWithResolvers<Acted> | undefined;
   /** Ends the grace period. */
   #disarm: (() => void) | undefined;
   /** Created by the first call: an attempt without calls needs no grants. */
@@ -89,15 +102,25 @@ export class ActWork {
     this.#attempt = attempt;
   }
 
-  act(init: Json, scope: ActScope): Promise<ActOutcome | undefined> {
+  /** Whether the attempt has ended. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  act(init: Json, scope: ActScope): Promise<Acted> {
     const { executor, detours } = this.#attempt.execution;
-    const acting = Promise.withResolvers<ActOutcome | undefined>();
+    const acting = Promise.withResolvers<Acted>();
     this.#acting = acting;
-    executor.act(init, scope).then(
-      (acted) => this.#settle()?.resolve(acted),
-      (thrown: unknown) => this.#fail(thrown),
-    );
     detours.acting = this;
+    try {
+      // Resolved, since a kind may return what is no promise, or what its own `then` never ends.
+      Promise.resolve(executor.act(init, scope)).then(
+        (acted) => this.#settle()?.resolve(acted),
+        (thrown: unknown) => this.#fail(thrown),
+      );
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
     this.check();
     return acting.promise;
   }
@@ -110,13 +133,13 @@ export class ActWork {
     try {
       // Throws when the run continues elsewhere: nothing can be recorded here, so there is nothing to wait for.
       cancelReason(detours.signal);
-      this.#disarm = deps.clock.after(ABORT_GRACE_MS, () => this.#settle()?.resolve(undefined));
+      this.#disarm = deps.clock.after(ABORT_GRACE_MS, () => this.#settle()?.resolve(ABANDONED));
     } catch (stopped) {
       this.#fail(stopped);
     }
   }
 
-  #settle(): PromiseWithResolvers<ActOutcome | undefined> | undefined {
+  #settle(): PromiseWithResolvers<Acted> | undefined {
     const acting = this.#acting;
     if (acting === undefined) return undefined;
     this.#acting = undefined;
@@ -131,7 +154,7 @@ export class ActWork {
     // An execution that was left takes no more steps, so whatever its executor throws has no effect.
     // One that was interrupted may throw for that reason, unless its run has to stop here.
     const isInterrupted = detours.interrupted !== undefined && !(isSluiceError(thrown) && thrown.class === "Host");
-    if (detours.left !== undefined || isInterrupted) acting?.resolve(undefined);
+    if (detours.left !== undefined || isInterrupted) acting?.resolve(ABANDONED);
     else acting?.reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
   }
 
@@ -225,8 +248,9 @@ class AttemptScope implements ActScope {
     this.offer = offer;
     this.env = env;
     this.steps = new KindSteps(attempt, work);
-    this.budget = limits;
-    this.deadline = limits;
+    const own = new KindLimits(limits, work);
+    this.budget = own;
+    this.deadline = own;
     this.signal = detours.signal;
     this.secrets = deps.secrets;
     this.mode = deps.mode;
@@ -280,6 +304,7 @@ class AttemptScope implements ActScope {
     const { execution, executionId, number, slot } = this.#attempt;
     return (name, children) =>
       this.#work.during(() => {
+        if (typeof name !== "string") throw new TypeError("the name of a step with children is a text");
         const stepId = stepIds.children(executionId, number, name);
         return slot.withSlotReleased(() => execution.runChildren(stepId, children));
       });
@@ -327,6 +352,43 @@ class AttemptScope implements ActScope {
       const { type, data } = eventOfKind(draft, journal);
       journal.note(type, data);
     };
+  }
+}
+
+/** The caps as a kind gets them: it can reserve while its attempt works, and settle nothing. */
+class KindLimits implements Budget, Deadline {
+  readonly #limits: ExecutionLimits;
+  readonly #work: ActWork;
+
+  constructor(limits: ExecutionLimits, work: ActWork) {
+    this.#limits = limits;
+    this.#work = work;
+    Object.freeze(this);
+  }
+
+  get capped(): boolean {
+    return this.#limits.capped;
+  }
+
+  reserve({ inputTokens, outputTokens, costUsd }: Usage): LimitHit | undefined {
+    if (this.#work.closed) return { code: "budget", limit: "reserve", message: "the attempt has ended" };
+    return this.#limits.reserve({ inputTokens, outputTokens, ...(costUsd === undefined ? {} : { costUsd }) });
+  }
+
+  exceeded(): LimitHit | undefined {
+    return this.#limits.exceeded();
+  }
+
+  timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.#limits.timed(signal, work);
+  }
+
+  runMs(): number {
+    return this.#limits.runMs();
+  }
+
+  now(): number {
+    return this.#limits.now();
   }
 }
 
@@ -383,10 +445,11 @@ function refuseNoTime(name: string, until: number): void {
     throw new SluiceError("Validation", "not_json", `the time until which ${name} waits is ${until}, which is no time`);
 }
 
-/** The answer to one request must never count for another. */
-function refuseRepeated(asked: Set<string>, executionId: string, name: string): void {
-  if (name !== "" && asked.size < asked.add(name).size) return;
-  const why = name === "" ? "has no name" : `has the name ${JSON.stringify(name)} of an earlier one`;
+/** The answer to one request must never count for another; what is no text could pass for another name in its id. */
+function refuseRepeated(asked: Set<string>, executionId: string, name: unknown): asserts name is string {
+  const isName = typeof name === "string" && name !== "";
+  if (isName && asked.size < asked.add(name).size) return;
+  const why = !isName ? "has no name" : `has the name ${JSON.stringify(name)} of an earlier one`;
   throw new SluiceError("Host", "request_repeated", `${executionId}: a request ${why}; names are unique in an attempt`);
 }
 
@@ -425,7 +488,7 @@ class KindCall implements StepCall {
 }
 
 // A kind gets these objects: what it sets on their prototypes would hold for every run of the process.
-for (const { prototype } of [AttemptScope, KindSteps, KindCall]) Object.freeze(prototype);
+for (const { prototype } of [AttemptScope, KindLimits, KindSteps, KindCall]) Object.freeze(prototype);
 
 function openOfKind<T extends Json>(
   options: StepOptions<T> | undefined,
@@ -447,7 +510,7 @@ function openOfKind<T extends Json>(
  * resumed run would count a process or a sleep that never was. A draft of its own, since the kind still holds the other.
  */
 const OF_THE_RUN =
-  /^(?:run|stage|attempt|call|grant|request|fanOut|sleep|interrupt|execution|context|hook)\.|^route\.decided$/;
+  /^(?:run|stage|attempt|call|grant|request|fanOut|sleep|interrupt|execution|context|hook|transition)\.|^route\.decided$/;
 function eventOfKind({ type, data }: Pick<EventDraft, "type" | "data">, journal: AttemptJournal): EventDraft {
   if (!OF_THE_RUN.test(type)) return journal.event(type, data);
   throw new SluiceError("Validation", "event_unknown", `${type} is an event that only the run writes`);

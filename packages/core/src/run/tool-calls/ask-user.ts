@@ -1,6 +1,6 @@
 import { digestOf } from "../../base/canonical.ts";
 import { messageOf } from "../../base/errors.ts";
-import type { Json, JsonObject } from "../../base/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { AllowedCall } from "../../gate/authorize-call.ts";
 import { visible } from "../../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
@@ -40,7 +40,8 @@ export async function askQuestion(
     const authorization = await runnable.authorize();
     if (authorization.kind !== "allow") return unasked(refusedCall(authorization, deps));
     try {
-      const body = bodyOf(tool, authorization);
+      const masked = deps.secrets.json(bodyOf(tool, authorization));
+      const body = isJsonObject(masked) ? masked : {};
       const digest = digestOf(body);
       step.event(journal.event("request.opened", { requestId, kind: "askUser", digest, body }));
       return { kind: "open", at: deps.clock.now(), digest, body };

@@ -29,6 +29,8 @@ import { bytesOf, withinResultLimit } from "./result-limit.ts";
 import type { AskedCall, DecidedCall, ToolCallContext } from "./tool-call.ts";
 import { earlierVerdict } from "./verdict.ts";
 
+/** Call ids that would make a request's id be that of a question, a transition, or an approval. */
+const OF_REQUESTS = /\/|^(?:approval)?$/;
 /** How long a writing call may run after a suspension: otherwise its outcome is unknown. */
 const WRITE_GRACE_MS = 5_000;
 
@@ -52,13 +54,16 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
   attempt.used.calls = { ...attempt.used.calls, last, times };
 
   const seal = (request: CallRequest): SealedCall => {
-    // An executor's mistake, not a model's: the verdict on one call must never apply to another.
-    if (ids.has(request.id)) {
-      const message = `${executionId}, attempt ${attempt.number}: two calls have the id ${request.id}; ids must be unique in an attempt`;
+    const call = new SealedCall(scope, request);
+    const { id } = call;
+    // An executor's mistake, not a model's: the verdict on one call must never apply to another, or to another kind of request.
+    const why = ids.has(id) ? "two calls have the" : OF_REQUESTS.test(id) ? "a call has the reserved" : undefined;
+    if (why !== undefined) {
+      const message = `${executionId}, attempt ${attempt.number}: ${why} id ${id}; ids must be unique in an attempt, and have no slash`;
       throw new SluiceError("Host", "call_id_repeated", message);
     }
-    ids.add(request.id);
-    return new SealedCall(scope, request);
+    ids.add(id);
+    return call;
   };
 
   /** Runs the handlers of the interrupts that a call started, in order. Returns those that returned. */
@@ -79,7 +84,8 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
 
   return {
     run: async (turn, requests) => {
-      let waiting: readonly SealedCall[] = requests.map(seal);
+      // Not by the list's own `map`, which could return other calls.
+      let waiting: readonly SealedCall[] = Array.from(requests, seal);
       const outcomes: CallOutcome[] = [];
       let interrupted = false;
       for (let group = 0; waiting.length > 0; group += 1) {
@@ -143,11 +149,12 @@ function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext[
     allow,
     workspace,
     ...(protectedPaths === undefined ? {} : { protectedPaths }),
-    scene: {
+    // Frozen, since every tool gets it.
+    scene: Object.freeze({
       env,
       mayWrite: (effective === undefined || effective.mayWrite) && !limitsEdits(state.limits),
-      ...(state.env?.set === undefined ? {} : { unrecorded: Object.keys(state.env.set) }),
-    },
+      ...(state.env?.set === undefined ? {} : { unrecorded: Object.freeze(Object.keys(state.env.set)) }),
+    }),
     limits: state.limits,
     notes,
     alternatives: {
