@@ -520,9 +520,7 @@ export class ProgramRunner implements StepRunner {
 const NO_TAKES: readonly SignalsTaken[] = [];
 /** A copy, since the list of a kind and its members could read differently each time. */
 function takesOf(given: Iterable<SignalsTaken>): readonly SignalsTaken[] {
-  const takes: SignalsTaken[] = [];
-  for (const { name, count } of given) takes.push({ name, count });
-  return takes;
+  return [...given].map(({ name, count }) => ({ name, count }));
 }
 
 /** Answers of requests and interruptions: only the run may take them. */
