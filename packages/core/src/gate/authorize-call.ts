@@ -33,7 +33,7 @@ export interface CallScope {
 
 /** One tool call of a model, as its executor read it. */
 export interface CallRequest {
-  /** `t<turn>.c<index>`. */
+  /** Unique in the attempt, without a slash: `t<turn>.c<index>`. */
   readonly id: string;
   readonly tool: string;
   /** Absent when the arguments could not be parsed; `inputFault` then gives the reason. */
