@@ -319,7 +319,7 @@ test("what a kind returns may be no promise, and what only looks like one does n
     };
   };
   expect(await returns(completed("at once")).run).toMatchObject({ stages: [{ output: "at once" }] });
-  for (const nothing of [undefined, null])
+  for (const nothing of [undefined, null, "abandoned"])
     expect(await returns(nothing).run).toMatchObject({ status: "failed", error: { code: "hook" } });
   expect(await returns(Promise.resolve()).run).toMatchObject({ status: "failed", error: { code: "hook" } });
   const [then] = ["then"];

@@ -84,7 +84,7 @@ function acceptedBy({ accepted }: Attempt, acted: ActOutcome): ActOutcome {
 
 /** What an executor returned; it may be user code, so that it is an outcome is checked later. */
 type Acted = ActOutcome | typeof ABANDONED;
-const ABANDONED = "abandoned";
+const ABANDONED: unique symbol = Symbol("abandoned");
 
 /** What the executor of one attempt has in flight. A class, since functions for this cost each waiting run more. */
 export class ActWork {
