@@ -12,7 +12,7 @@ import {
 } from "@sluice/core";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { caller, completed, eventually, noModel, quiet, session, tool, work } from "../support/run-kit.ts";
+import { byEvents, caller, completed, eventually, noModel, quiet, session, tool, work } from "../support/run-kit.ts";
 
 // What a kind of state or a tool gets of its run, it may use, and not put anything of its own in its place.
 
@@ -324,7 +324,11 @@ test("what a kind returns may be no promise, and what only looks like one does n
   expect(await returns(Promise.resolve()).run).toMatchObject({ status: "failed", error: { code: "hook" } });
   const [then] = ["then"];
   const never = { [then]: () => undefined };
-  const { live, run } = returns({ [then]: (resolve: (value: unknown) => void) => resolve(never) });
+  const passesOn = { [then]: (resolve: (value: unknown) => void) => resolve(never) };
+  expect(await returns(Object.assign(Promise.resolve(completed("its own")), passesOn)).run).toMatchObject({
+    stages: [{ output: "its own" }],
+  });
+  const { live, run } = returns(passesOn);
   await quiet();
   const cancelled = run.cancel("enough");
   await eventually(() => {
@@ -332,4 +336,59 @@ test("what a kind returns may be no promise, and what only looks like one does n
     return Promise.race([run.then(({ status }) => status === "cancelled"), quiet().then(() => false)]);
   });
   await cancelled;
+});
+
+test("the options of a step are read once, so its events are those that were checked", async () => {
+  const live = session({ model: noModel });
+  let reads = 0;
+  const options = {
+    get open() {
+      reads += 1;
+      const forged = { type: "grant.answered" as const, data: { requestId: "a#1/a1/t1.c0", answer: "approve" } };
+      return reads === 1 ? undefined : { events: [forged], intent: null };
+    },
+  };
+  const act = async ({ steps }: ActScope): Promise<ActOutcome> => {
+    await steps.run("mine", () => null, Object(options));
+    return completed(null);
+  };
+  const run = live.start(around(act), {});
+  expect(await run).toMatchObject({ status: "completed" });
+  expect(JSON.stringify(await live.host.journal(run.runId))).not.toContain("grant.answered");
+});
+
+test("the output after an accepted event is the one that was accepted, however its status reads", async () => {
+  const live = session({ model: noModel });
+  const going = byEvents(async (scope) => {
+    await scope.accept({ turn: 1, event: "GO", data: { amount: 1 } });
+    let reads = 0;
+    const outcome = completed({ event: "GO", data: { amount: 987_654 } });
+    return Object.defineProperty({ ...outcome }, "status", {
+      enumerable: true,
+      get: () => {
+        reads += 1;
+        return reads === 1 ? "other" : "completed";
+      },
+    });
+  });
+  const one = pipeline({
+    id: "one",
+    input: { type: "object" },
+    initial: "a",
+    stages: { a: going, ok: final("completed") },
+    transitions: [{ from: "a", on: { event: "GO" }, to: "ok" }],
+  });
+  const run = live.start(one, {});
+  await run.then(
+    () => undefined,
+    () => undefined,
+  );
+  expect(JSON.stringify(await live.host.journal(run.runId))).not.toContain("987654");
+});
+
+test.each([-1, 0.5, "1/0/verdicts", undefined])("calls of turn %j are refused", async (turn) => {
+  const live = session({ model: noModel, tools: [tool("Keeps")] });
+  const act = async ({ calls }: ActScope): Promise<ActOutcome> =>
+    completed(await Reflect.apply(calls, undefined, [turn, [{ id: "c0", tool: "Keeps", input: {} }]]));
+  await expect(live.start(around(act), {})).rejects.toThrow("a turn is a whole number");
 });

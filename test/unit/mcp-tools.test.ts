@@ -104,7 +104,7 @@ describe("a tool is offered as it is, or not at all", () => {
   test("descriptions are cut, and hold nothing that a reader would not see", async () => {
     const { output, faults } = await useServers({ bad: misbehaving("hidden").config }, offered);
     const [{ description, inputSchema }] = JSON.parse(JSON.stringify(output));
-    expect(description).toMatch(/^Adds two numbers\. x+ … \[cut\]$/);
+    expect(description).toMatch(/^Adds two numbers\. (?:x+ )+… \[cut\]$/);
     expect(description.length).toBeLessThan(4_100);
     expect(inputSchema.properties.a.description).toBe("The[31m first");
     expect(faults).toEqual([

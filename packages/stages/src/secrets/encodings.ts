@@ -3,13 +3,13 @@ import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
 
 /**
  * Every encoding in which known secrets are searched for, with the secret's name: plain, in JSON, in JSON nested in JSON, in
- * URLs, in base64 at any offset of a longer text (as in basic authorization), and in hex.
+ * URLs, in base64 at any offset of a longer text (as in basic authorization), and in hex; of several lines, also each alone.
  */
 export function secretForms(secrets: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const forms = new Map<string, string>();
   // Longest first: a longer secret may contain a shorter one.
   for (const [value, name] of [...secrets].sort(([a], [b]) => b.length - a.length)) {
-    for (const form of formsOf(value)) if (!forms.has(form)) forms.set(form, name);
+    for (const form of [...formsOf(value), ...linesOf(value)]) if (!forms.has(form)) forms.set(form, name);
   }
   return forms;
 }
@@ -23,6 +23,14 @@ function formsOf(value: string): readonly string[] {
   // Tool arguments are JSON in JSON, and providers quote them in errors.
   const forms = [value, inJson, escaped(inJson), inUrl, lower, hex, hex.toUpperCase()];
   return [...forms, ...[0, 1, 2].flatMap((before) => base64Of(bytes, before))];
+}
+
+/** Shorter lines, and lines of several words, are found only with the rest of their secret. */
+const SHORTEST_LINE = 16;
+/** The lines of a secret such as a PEM file, for where each has its number before it, or only some are shown. */
+function linesOf(value: string): readonly string[] {
+  if (!value.includes("\n")) return [];
+  return value.split(/\r?\n/).filter((line) => line.length >= SHORTEST_LINE && !/\s/.test(line));
 }
 
 function escaped(text: string): string {

@@ -54,7 +54,7 @@ export async function endAct(attempt: Attempt, work: ActWork, acted: Acted): Pro
   const outcome =
     acted === ABANDONED || leftBy !== undefined || interrupted !== undefined
       ? cancelledWith(acted, cancelled ?? "cancelled", interrupted !== undefined)
-      : await checkedOutput(journal, execution.state, acceptedBy(attempt, acted));
+      : await checkedOutput(journal, execution.state, acceptedBy(attempt, isObject(acted) ? { ...acted } : acted));
   journal.note("stage.act", left("outcome", outcome.status));
   return outcome;
 }
@@ -113,11 +113,11 @@ export class ActWork {
     this.#acting = acting;
     detours.acting = this;
     try {
-      // Resolved, since a kind may return what is no promise, or what its own `then` never ends.
-      Promise.resolve(executor.act(init, scope)).then(
-        (acted) => this.#settle()?.resolve(acted),
+      // A kind may return what is no promise, or a promise whose own `then` passes on what never ends.
+      Reflect.apply(Promise.prototype.then, Promise.resolve(executor.act(init, scope)), [
+        (acted: ActOutcome) => this.#settle()?.resolve(acted),
         (thrown: unknown) => this.#fail(thrown),
-      );
+      ]);
     } catch (thrown) {
       this.#fail(thrown);
     }
@@ -271,6 +271,7 @@ class AttemptScope implements ActScope {
   get calls(): ActScope["calls"] {
     return (turn, requests) =>
       this.#work.during(async () => {
+        refuseNoTurn(turn);
         this.#work.calls ??= createCalls(this.#attempt, this.#entry);
         const outcomes = await this.#work.calls.run(turn, requests);
         this.ctx = this.#attempt.contextNow(this.#entry);
@@ -280,8 +281,10 @@ class AttemptScope implements ActScope {
 
   get accept(): ActScope["accept"] {
     const attempt = this.#attempt;
-    return (candidate) =>
+    return (given) =>
       this.#work.during(async () => {
+        const candidate = { ...given };
+        refuseNoTurn(candidate.turn);
         if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
         const number = this.#candidates;
         this.#candidates += 1;
@@ -439,6 +442,12 @@ class KindSteps implements ScopedSteps {
   }
 }
 
+/** The turn is a part of the ids of steps. */
+function refuseNoTurn(turn: number): void {
+  if (!Number.isSafeInteger(turn) || turn < 0)
+    throw new TypeError(`a turn is a whole number from 0, not ${String(turn)}`);
+}
+
 /** A wait until no time would never end, and its record could not hold it. */
 function refuseNoTime(name: string, until: number): void {
   if (!Number.isFinite(until))
@@ -495,14 +504,16 @@ function openOfKind<T extends Json>(
   journal: AttemptJournal,
   answers: Pick<AnswerRule, "startsUnwalled">,
 ): StepOptions<T> | undefined {
-  const open = options?.open;
-  if (open === undefined) return options;
+  if (options === undefined) return undefined;
+  // Read once, into an object of its own: a kind's could have other events the next time.
+  const { open, ...rest } = options;
+  if (open === undefined) return rest;
   // Not by the list's own `map`, which could return other events.
   const events: EventDraft[] = [];
   for (const draft of open.events) events.push(eventOfKind(draft, journal));
   // What the command starts could answer requests of its own run.
   if (events.some(({ type, data }) => type === "command.started" && data.wall === "none")) answers.startsUnwalled();
-  return { ...options, open: { ...open, events } };
+  return { ...rest, open: { ...open, events } };
 }
 
 /**

@@ -1,4 +1,5 @@
 // A page for browsers where an API's answer was expected: what a proxy, a login or a wrong address sends.
+import { wholeWords } from "../../secrets/whole-words.ts";
 
 const LONGEST_TITLE = 100;
 /** How much of a page is searched for its title. */
@@ -20,7 +21,7 @@ export function pageText(body: string, from: string | undefined): string {
     .replaceAll(/&(#39|\w{2,4});/g, (entity, name: string) => ENTITIES[name] ?? entity)
     .replaceAll(/[\s\p{Cc}]+/gu, " ")
     .trim();
-  const cut = shown.length > LONGEST_TITLE ? `${shown.slice(0, LONGEST_TITLE).toWellFormed()}…` : shown;
+  const cut = shown.length > LONGEST_TITLE ? `${wholeWords(shown, LONGEST_TITLE).trimEnd()}…` : shown;
   const named = cut === "" ? "" : ` (${JSON.stringify(cut)})`;
   const source = from === undefined ? "" : ` from ${from}`;
   return `an HTML page${named}${source} instead of the API's answer`;

@@ -1,10 +1,10 @@
-import type { ToolSpec } from "@sluice/core";
+import type { TextMask, ToolSpec } from "@sluice/core";
 import { EDIT_FACTS, type EditInput } from "../builtin-facts.ts";
 import { executeChange, measureChange, prepareChange, type Rewrite } from "./change.ts";
 import { fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
 import { fault } from "./results.ts";
-import { count, firstCharacters, isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
+import { clippedLine, count, isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
 
 /** Lines shown before and after a change. */
 const SNIPPET_CONTEXT = 3;
@@ -17,11 +17,11 @@ export const editTool: ToolSpec<EditInput> = {
   subjects: (edit, workspace) => fileSubjects(edit.file_path, "write", workspace),
   measure: (edit, scene) => measureChange(edit.file_path, rewriting(edit), scene),
   prepare: (edit, call) => prepareChange(edit.file_path, rewriting(edit), call),
-  execute: (edit, call) => executeChange(edit.file_path, rewriting(edit), call),
+  execute: (edit, call) => executeChange(edit.file_path, rewriting(edit, call.secrets), call),
   recover: recoverWrite,
 };
 
-function rewriting(edit: EditInput): Rewrite {
+function rewriting(edit: EditInput, secrets?: TextMask): Rewrite {
   return (before, shown) => {
     if (edit.old_string === edit.new_string) {
       throw fault("no_change", "old_string and new_string are identical. Nothing was written.");
@@ -40,7 +40,7 @@ function rewriting(edit: EditInput): Rewrite {
     return {
       after: { text: crlf ? toCrlf(edited) : edited, bom: before.bom },
       report: ({ added, removed }) =>
-        `Edited ${shown}: ${where}, ${count(added, "line")} added, ${count(removed, "line")} removed.\n${snippet(edited, found[0] ?? 0, now)}`,
+        `Edited ${shown}: ${where}, ${count(added, "line")} added, ${count(removed, "line")} removed.\n${snippet(edited, found[0] ?? 0, now, secrets)}`,
       facts: { replacements: found.length },
     };
   };
@@ -87,11 +87,11 @@ function lineNumbers(text: string, places: readonly number[]): number[] {
   });
 }
 
-function snippet(text: string, place: number, inserted: string): string {
+function snippet(text: string, place: number, inserted: string, secrets: TextMask | undefined): string {
   const [line = 1] = lineNumbers(text, [place]);
   const first = Math.max(1, line - SNIPPET_CONTEXT);
   const length = splitLines(inserted).length + SNIPPET_CONTEXT * 2;
   const lines = splitLines(text).slice(first - 1, first - 1 + Math.min(length, SNIPPET_LINES));
-  const cut = (shown: string): string => firstCharacters(shown.replace(/\r$/, ""), SNIPPET_WIDTH);
+  const cut = (shown: string): string => clippedLine(shown.replace(/\r$/, ""), SNIPPET_WIDTH, secrets);
   return lines.map((shown, index) => numbered(cut(shown), first + index)).join("\n");
 }

@@ -1,11 +1,11 @@
-import type { ToolResult, ToolSpec } from "@sluice/core";
+import type { TextMask, ToolResult, ToolSpec } from "@sluice/core";
 import { READ_CHARACTERS, READ_FACTS, READ_LINE_CHARACTERS, READ_LINES, type ReadInput } from "../builtin-facts.ts";
 import { readUpTo, withFile } from "./open.ts";
 import { displayPath, fileSubjects, judgedPath } from "./paths.ts";
 import { asFailure, failure } from "./results.ts";
 import {
+  clippedLine,
   count,
-  firstCharacters,
   isBinary,
   isCrlf,
   MAX_FILE_BYTES,
@@ -31,7 +31,10 @@ export const readTool: ToolSpec<ReadInput> = {
         const isText = !isBinary(bytes);
         // Images and documents have binary data, or begin with `%PDF`.
         const media = isText && bytes[0] !== PERCENT ? undefined : await import("./media.ts");
-        return media?.showMedia(bytes, size, shown, call) ?? show(bytes, isText, size, real, shown, read);
+        return (
+          media?.showMedia(bytes, size, shown, call) ??
+          show(bytes, isText, { size, real, shown, read, secrets: call.secrets })
+        );
       });
     } catch (thrown) {
       return asFailure(thrown, shown);
@@ -39,7 +42,15 @@ export const readTool: ToolSpec<ReadInput> = {
   },
 };
 
-function show(bytes: Buffer, isText: boolean, size: number, real: string, shown: string, read: ReadInput): ToolResult {
+interface Showing {
+  readonly size: number;
+  readonly real: string;
+  readonly shown: string;
+  readonly read: ReadInput;
+  readonly secrets: TextMask | undefined;
+}
+
+function show(bytes: Buffer, isText: boolean, { size, real, shown, read, secrets }: Showing): ToolResult {
   const whole = bytes.length <= MAX_FILE_BYTES;
   const part = whole ? bytes : bytes.subarray(0, MAX_FILE_BYTES);
   if (!isText) return failure("binary_file", `${shown} contains binary data (${size} bytes). Read shows only text.`);
@@ -55,7 +66,7 @@ function show(bytes: Buffer, isText: boolean, size: number, real: string, shown:
       lines: lines.length,
     });
   }
-  const page = pageOf(lines, first, read.limit ?? READ_LINES);
+  const page = pageOf(lines, first, read.limit ?? READ_LINES, secrets);
   const last = first + page.length - 1;
   const remarks = [
     ...(last < lines.length || first > 1
@@ -74,11 +85,16 @@ function show(bytes: Buffer, isText: boolean, size: number, real: string, shown:
   return { ok: true, output, ...notes, facts: { ...facts, lines: page.length } };
 }
 
-function pageOf(lines: readonly string[], first: number, limit: number): readonly string[] {
+function pageOf(
+  lines: readonly string[],
+  first: number,
+  limit: number,
+  secrets: TextMask | undefined,
+): readonly string[] {
   const page: string[] = [];
   let characters = 0;
   for (let number = first; number < first + limit && number <= lines.length; number += 1) {
-    const line = numbered(clipped((lines[number - 1] ?? "").replace(/\r$/, "")), number);
+    const line = numbered(clipped((lines[number - 1] ?? "").replace(/\r$/, ""), secrets), number);
     characters += line.length + 1;
     if (characters > READ_CHARACTERS && page.length > 0) break;
     page.push(line);
@@ -86,8 +102,8 @@ function pageOf(lines: readonly string[], first: number, limit: number): readonl
   return page;
 }
 
-function clipped(line: string): string {
+function clipped(line: string, secrets: TextMask | undefined): string {
   if (line.length <= READ_LINE_CHARACTERS) return line;
-  const head = firstCharacters(line, READ_LINE_CHARACTERS);
+  const head = clippedLine(line, READ_LINE_CHARACTERS, secrets);
   return `${head}… [${count(line.length - head.length, "more character")}]`;
 }

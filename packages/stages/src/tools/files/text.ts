@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import type { TextMask } from "@sluice/core";
 import { REDACTION_MARKER } from "@sluice/core/runtime";
 
 /** Larger files are neither edited nor written nor shown completely. */
@@ -123,6 +124,12 @@ export function headTail(half: number): HeadTail {
 /** The first `length` characters, never half of a surrogate pair. */
 export function firstCharacters(text: string, length: number): string {
   return text.length <= length ? text : withoutBrokenEnd(text.slice(0, length));
+}
+
+/** The beginning of a line that is too long, masked before the cut. */
+export function clippedLine(line: string, longest: number, secrets: TextMask | undefined): string {
+  if (line.length <= longest) return line;
+  return firstCharacters(secrets?.text(line) ?? line, longest);
 }
 
 function withoutBrokenEnd(text: string): string {

@@ -2,6 +2,7 @@ import { isJson, isJsonObject, type Json, type JsonObject, type TextMask, type T
 import { SHOWN_HALF } from "../builtin-facts.ts";
 import { failure } from "../files/results.ts";
 import { headTail, KEPT_HALF } from "../files/text.ts";
+import { cleanText } from "./definition.ts";
 
 /** Characters of an answer that are kept unchanged. */
 const LONGEST_KEPT = 2 * KEPT_HALF;
@@ -115,5 +116,5 @@ function bytesOf(data: Json | undefined): string {
 }
 
 function word(value: Json | undefined): string {
-  return typeof value === "string" ? value.replaceAll(/\s+/g, " ").slice(0, LONGEST_WORD) : "";
+  return typeof value === "string" ? cleanText(value.replaceAll(/\s+/g, " "), LONGEST_WORD) : "";
 }

@@ -1,6 +1,6 @@
 import { isJson, isJsonObject, type Json, type JsonObject, type JsonSchema } from "@sluice/core";
 import { compileSchema, digestOf, jsonFault } from "@sluice/core/runtime";
-import { firstCharacters } from "../files/text.ts";
+import { wholeWords } from "../../secrets/whole-words.ts";
 
 const LONGEST_DESCRIPTION = 4_000;
 /** Characters of a description inside a schema. */
@@ -63,7 +63,7 @@ export function definitionDigest({ name, description = "", inputSchema }: Listed
 
 export function cleanText(text: string, longest: number): string {
   const clean = text.replaceAll(UNSEEN, "");
-  return clean.length <= longest ? clean : `${firstCharacters(clean, longest)} … [cut]`;
+  return clean.length <= longest ? clean : `${wholeWords(clean, longest)} … [cut]`;
 }
 
 /** Members of a schema that contain schemas: directly, in a list, or by name. */

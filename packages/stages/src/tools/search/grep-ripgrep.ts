@@ -10,7 +10,7 @@ import {
   type GrepHit,
   type GrepQuery,
   type GrepSearch,
-  LINE_CHARACTERS,
+  LONGEST_LINE,
   SEARCH_TIMEOUT_MS,
 } from "./grep-search.ts";
 
@@ -56,7 +56,7 @@ function optionsOf(query: GrepQuery): readonly string[] {
   return [
     ...OPTIONS,
     `--max-filesize=${MAX_FILE_BYTES}`,
-    `--max-columns=${LINE_CHARACTERS}`,
+    `--max-columns=${LONGEST_LINE}`,
     "--max-columns-preview",
     ...(query.ignoreCase ? ["--ignore-case"] : []),
     ...(query.multiline ? ["--multiline", "--multiline-dotall"] : []),

@@ -42,4 +42,6 @@ export interface GrepEnd {
 
 /** Characters shown of one line. */
 export const LINE_CHARACTERS = 500;
+/** Characters of one line that a search returns: known secrets are masked in it before it is cut to what is shown. */
+export const LONGEST_LINE = 16 * LINE_CHARACTERS;
 export const SEARCH_TIMEOUT_MS = 20_000;

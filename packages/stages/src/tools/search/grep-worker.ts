@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, readlinkSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
-import { type GrepHit, type GrepQuery, LINE_CHARACTERS } from "./grep-search.ts";
+import { type GrepHit, type GrepQuery, LONGEST_LINE } from "./grep-search.ts";
 
 // A worker thread. Imports only Node and constants, so that it starts from sources and from dist.
 
@@ -67,7 +67,12 @@ function hitsIn(text: string, path: string, pattern: RegExp, query: GrepQuery): 
   for (const match of [...matched].sort((a, b) => a - b)) {
     const to = Math.min(match + query.after + 1, lines.length);
     for (let at = Math.max(match - query.before, shown); at < to; at += 1)
-      hits.push({ path, mark: matched.has(at) ? ":" : "-", line: at + 1, text: clip(lines[at] ?? "") });
+      hits.push({
+        path,
+        mark: matched.has(at) ? ":" : "-",
+        line: at + 1,
+        text: (lines[at] ?? "").slice(0, LONGEST_LINE),
+      });
     shown = Math.max(shown, to);
   }
   return hits;
@@ -98,10 +103,6 @@ function linesAcross(text: string, pattern: RegExp): { matched: ReadonlySet<numb
     for (let at = first; at <= line; at += 1) matched.add(at);
   }
   return { matched, count };
-}
-
-function clip(line: string): string {
-  return line.length <= LINE_CHARACTERS ? line : `${line.slice(0, LINE_CHARACTERS)} [... line cut]`.toWellFormed();
 }
 
 main(workerData);

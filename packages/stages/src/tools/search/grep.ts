@@ -1,12 +1,27 @@
 import { lstatSync } from "node:fs";
-import { type Clock, isSluiceError, systemClock, type ToolCall, type ToolResult, type ToolSpec } from "@sluice/core";
+import {
+  type Clock,
+  isSluiceError,
+  systemClock,
+  type TextMask,
+  type ToolCall,
+  type ToolResult,
+  type ToolSpec,
+} from "@sluice/core";
 import { GREP_CHARACTERS, GREP_FACTS, GREP_LINES, type GrepInput } from "../builtin-facts.ts";
 import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
 import { asFault, asResult } from "../files/results.ts";
-import { withRemarks } from "../files/text.ts";
+import { clippedLine, withRemarks } from "../files/text.ts";
 import { searchBuiltIn } from "./grep-builtin.ts";
 import { carriedRipgrep, searchWithRipgrep } from "./grep-ripgrep.ts";
-import { type GrepEnd, type GrepHit, type GrepQuery, type GrepSearch, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
+import {
+  type GrepEnd,
+  type GrepHit,
+  type GrepQuery,
+  type GrepSearch,
+  LINE_CHARACTERS,
+  SEARCH_TIMEOUT_MS,
+} from "./grep-search.ts";
 
 export interface GrepOptions {
   /** Absolute path of the ripgrep to run; `null` for the built-in search. The included ripgrep when omitted. */
@@ -26,7 +41,8 @@ async function search(grep: GrepInput, call: ToolCall, options: GrepOptions): Pr
   const real = judgedPath(grep.path ?? ".", "read", call);
   const shown = displayPath(real, call.workspace);
   const query = queryOf(grep);
-  const page = collector(grep, query, (path) => (path === "" ? shown : shown === "." ? path : `${shown}/${path}`));
+  const nameOf = (path: string): string => (path === "" ? shown : shown === "." ? path : `${shown}/${path}`);
+  const page = collector(grep, query, nameOf, call.secrets);
   const work: GrepSearch = {
     real,
     isFolder: isFolderAt(real, shown),
@@ -66,13 +82,23 @@ function queryOf(grep: GrepInput): GrepQuery {
   };
 }
 
+function shownLine(line: string, secrets: TextMask | undefined): string {
+  const head = clippedLine(line, LINE_CHARACTERS, secrets);
+  return line.length <= LINE_CHARACTERS ? head : `${head} [... line cut]`;
+}
+
 interface Collector {
   /** Returns false when no more hits are wanted. */
   take(hit: GrepHit): boolean;
   result(end: GrepEnd): ToolResult;
 }
 
-function collector(grep: GrepInput, query: GrepQuery, nameOf: (path: string) => string): Collector {
+function collector(
+  grep: GrepInput,
+  query: GrepQuery,
+  nameOf: (path: string) => string,
+  secrets: TextMask | undefined,
+): Collector {
   const limit = grep.head_limit ?? GREP_LINES;
   const lines: string[] = [];
   const isGrouped = query.mode === "content" && query.before + query.after > 0;
@@ -93,7 +119,9 @@ function collector(grep: GrepInput, query: GrepQuery, nameOf: (path: string) => 
       const isApart = last !== undefined && (path !== last.path || (line ?? 0) > (last.line ?? 0) + 1);
       last = hit;
       if (isGrouped && isApart && !add("--")) return false;
-      return add(`${nameOf(path)}${mark}${numbers && line !== undefined ? `${line}${mark}` : ""}${text}`);
+      return add(
+        `${nameOf(path)}${mark}${numbers && line !== undefined ? `${line}${mark}` : ""}${shownLine(text, secrets)}`,
+      );
     },
     result(end) {
       while (lines.at(-1) === "--") lines.pop();

@@ -60,7 +60,9 @@ export class StdioTransport extends Transport {
     });
     const decoder = new TextDecoder();
     child.stderr?.on("data", (chunk: Buffer) => {
-      this.stderr = (this.stderr + decoder.decode(chunk, { stream: true })).slice(-KEPT_STDERR);
+      const all = this.stderr + decoder.decode(chunk, { stream: true });
+      // Without the word that was cut, since half of a known secret would not be masked.
+      this.stderr = all.length <= KEPT_STDERR ? all : all.slice(-KEPT_STDERR).replace(/^[!-~]+/, "");
     });
     // The end of the process reports more than a broken pipe.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.on("error", () => undefined);

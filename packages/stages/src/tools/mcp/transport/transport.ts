@@ -1,6 +1,7 @@
 import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
 import { jsonFault, messageOf } from "@sluice/core/runtime";
+import { wholeWords } from "../../../secrets/whole-words.ts";
 
 /** Unrequested messages between two answers. */
 const MOST_UNASKED = 10_000;
@@ -116,7 +117,7 @@ export abstract class Transport implements MCPTransport {
     this.heard += 1;
     const parsed = hasPrototypeKey(text) ? undefined : parseJson(text);
     if (parsed?.ok !== true) {
-      this.#unrequested("junk", `it sends invalid JSON: ${JSON.stringify(text.slice(0, 100))}`);
+      this.#unrequested("junk", `it sends invalid JSON: ${JSON.stringify(wholeWords(text, 100))}`);
       return;
     }
     // Older protocol versions send batches.
@@ -151,7 +152,7 @@ export abstract class Transport implements MCPTransport {
       if (jsonFault(message) !== undefined) throw new Error("it is nested too deeply");
       this.#deliver(id, this.#limits.validate(message));
     } catch (thrown) {
-      this.fail(id, BAD_ANSWER, `the answer violates the protocol: ${messageOf(thrown).slice(0, 300)}`);
+      this.fail(id, BAD_ANSWER, `the answer violates the protocol: ${wholeWords(messageOf(thrown), 300)}`);
     }
   }
 
