@@ -271,7 +271,7 @@ class AttemptScope implements ActScope {
   get calls(): ActScope["calls"] {
     return (turn, requests) =>
       this.#work.during(async () => {
-        refuseNoTurn(turn);
+        if (!Number.isSafeInteger(turn) || turn < 0) throw notATurn(turn);
         this.#work.calls ??= createCalls(this.#attempt, this.#entry);
         const outcomes = await this.#work.calls.run(turn, requests);
         this.ctx = this.#attempt.contextNow(this.#entry);
@@ -284,7 +284,7 @@ class AttemptScope implements ActScope {
     return (given) =>
       this.#work.during(async () => {
         const candidate = { ...given };
-        refuseNoTurn(candidate.turn);
+        if (!Number.isSafeInteger(candidate.turn) || candidate.turn < 0) throw notATurn(candidate.turn);
         if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
         const number = this.#candidates;
         this.#candidates += 1;
@@ -443,9 +443,8 @@ class KindSteps implements ScopedSteps {
 }
 
 /** The turn is a part of the ids of steps. */
-function refuseNoTurn(turn: number): void {
-  if (!Number.isSafeInteger(turn) || turn < 0)
-    throw new TypeError(`a turn is a whole number from 0, not ${String(turn)}`);
+function notATurn(turn: unknown): TypeError {
+  return new TypeError(`a turn is a whole number from 0, not ${String(turn)}`);
 }
 
 /** A wait until no time would never end, and its record could not hold it. */

@@ -42,7 +42,7 @@ export const readTool: ToolSpec<ReadInput> = {
   },
 };
 
-interface Showing {
+interface ReadFile {
   readonly size: number;
   readonly real: string;
   readonly shown: string;
@@ -50,7 +50,7 @@ interface Showing {
   readonly secrets: TextMask | undefined;
 }
 
-function show(bytes: Buffer, isText: boolean, { size, real, shown, read, secrets }: Showing): ToolResult {
+function show(bytes: Buffer, isText: boolean, { size, real, shown, read, secrets }: ReadFile): ToolResult {
   const whole = bytes.length <= MAX_FILE_BYTES;
   const part = whole ? bytes : bytes.subarray(0, MAX_FILE_BYTES);
   if (!isText) return failure("binary_file", `${shown} contains binary data (${size} bytes). Read shows only text.`);
