@@ -534,3 +534,12 @@ test("hooks that veto nothing let a call through", async () => {
     by: "envelope",
   });
 });
+
+test.each([
+  [["t1.c0"], "Echo"],
+  [undefined, "Echo"],
+  ["t1.c0", ["Echo"]],
+])("a call with the id %j of the tool %j cannot be sealed: what is no text reads differently each time", (id, tool) => {
+  const request = Object({ id, tool, input: {} });
+  expect(() => sealed(request)).toThrow("the id and the tool of a call are texts");
+});
