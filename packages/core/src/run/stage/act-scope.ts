@@ -211,13 +211,23 @@ class AttemptScope implements ActScope {
   #suspensions = 0;
   #counts: SleepCounts | undefined;
   readonly state: ActScope["state"];
+  readonly stateId: string;
+  readonly events: ActScope["events"];
+  readonly targets: ActScope["targets"];
+  readonly pauses: boolean;
   readonly executionId: string;
   /** Set again after calls: the handler of an interrupt may have changed it. */
   ctx: StageContext;
   readonly turnsBefore: number;
+  readonly offer: ActScope["offer"];
+  readonly env: ActScope["env"];
   readonly steps: ScopedSteps;
+  readonly budget: ActScope["budget"];
+  readonly deadline: ActScope["deadline"];
   readonly signal: AbortSignal;
   readonly secrets: ActScope["secrets"];
+  readonly mode: ActScope["mode"];
+  readonly kept: object;
   readonly closing?: true;
   readonly returns?: true;
 
@@ -225,61 +235,31 @@ class AttemptScope implements ActScope {
     this.#attempt = attempt;
     this.#work = work;
     this.#entry = entry;
-    const { execution, executionId } = attempt;
-    const { state, deps, detours, closing, returns } = execution;
+    const { execution, executionId, limits } = attempt;
+    const { state, stateId, events, targets, pauses, offer, env, deps, detours, kept, closing, returns } = execution;
     this.state = state;
+    this.stateId = stateId;
+    this.events = events;
+    this.targets = targets;
+    this.pauses = pauses;
     this.executionId = executionId;
     this.ctx = entry;
     this.turnsBefore = turnsBefore;
+    this.offer = offer;
+    this.env = env;
     this.steps = new KindSteps(attempt, work);
+    const own = new KindLimits(limits, work);
+    this.budget = own;
+    this.deadline = own;
     this.signal = detours.signal;
     this.secrets = deps.secrets;
+    this.mode = deps.mode;
+    this.kept = kept;
     if (closing !== undefined) this.closing = closing;
     if (returns !== undefined) this.returns = returns;
   }
 
-  // What follows is read or made on access, since each member takes memory in every waiting run.
-  get stateId(): string {
-    return this.#attempt.execution.stateId;
-  }
-
-  get events(): ActScope["events"] {
-    return this.#attempt.execution.events;
-  }
-
-  get targets(): ActScope["targets"] {
-    return this.#attempt.execution.targets;
-  }
-
-  get pauses(): boolean {
-    return this.#attempt.execution.pauses;
-  }
-
-  get offer(): ActScope["offer"] {
-    return this.#attempt.execution.offer;
-  }
-
-  get env(): ActScope["env"] {
-    return this.#attempt.execution.env;
-  }
-
-  get kept(): object {
-    return this.#attempt.execution.kept;
-  }
-
-  get mode(): ActScope["mode"] {
-    return this.#attempt.execution.deps.mode;
-  }
-
-  get budget(): Budget {
-    return new KindLimits(this.#attempt.limits, this.#work);
-  }
-
-  get deadline(): Deadline {
-    return new KindLimits(this.#attempt.limits, this.#work);
-  }
-
-  // Functions, since a kind may take them off the scope.
+  // Functions, since a kind may take them off the scope; made on access, since most attempts use few of them.
   get startsUnwalled(): ActScope["startsUnwalled"] {
     return () => this.#attempt.execution.deps.answers.startsUnwalled();
   }
