@@ -44,7 +44,7 @@ test("every command that takes a run takes a unique beginning of its id, and lis
   expect(all.map(({ command }) => command).toSorted()).toEqual(
     "answer audit cancel export fork gateway interrupt message replay report resume show".split(" "),
   );
-  // Longer than what tells the two apart, since some of the commands start other runs.
+  // Longer than the first difference of the two, since some of the commands start other runs.
   const length = [...first].findIndex((letter, at) => letter !== second[at]) + 5;
   for (const { command, args } of all) {
     const named = (id: string): readonly string[] => [command, ...args, id, ...(REST[command] ?? [])];

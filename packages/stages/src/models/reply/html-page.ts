@@ -1,5 +1,5 @@
 // A page for browsers where an API's answer was expected: what a proxy, a login or a wrong address sends.
-import { wholeWords } from "../../secrets/whole-words.ts";
+import { wholeWords } from "../../secrets/encodings.ts";
 
 const LONGEST_TITLE = 100;
 /** How much of a page is searched for its title. */

@@ -1,6 +1,6 @@
 import { isJson, isJsonObject, type Json, type JsonObject, type JsonSchema } from "@sluice/core";
 import { compileSchema, digestOf, jsonFault } from "@sluice/core/runtime";
-import { wholeWords } from "../../secrets/whole-words.ts";
+import { wholeWords } from "../../secrets/encodings.ts";
 
 const LONGEST_DESCRIPTION = 4_000;
 /** Characters of a description inside a schema. */

@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { isJsonObject, parseJson, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { wholeWords } from "../../../secrets/whole-words.ts";
+import { wholeWords } from "../../../secrets/encodings.ts";
 import { systemCode } from "../../files/results.ts";
 import { bodyText, eventData } from "./bytes.ts";
 import type { McpSdk } from "./sdk.ts";

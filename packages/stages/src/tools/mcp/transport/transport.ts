@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
 import { jsonFault, messageOf } from "@sluice/core/runtime";
-import { wholeWords } from "../../../secrets/whole-words.ts";
+import { wholeWords } from "../../../secrets/encodings.ts";
 
 /** Unrequested messages between two answers. */
 const MOST_UNASKED = 10_000;
