@@ -28,12 +28,18 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
     if (text.length < shortest || !any.test(text)) return text;
     let result = text;
     // A function, since `$&` in a replacement text would insert the value.
-    for (const [value, name] of known) result = result.replaceAll(value, () => `${REDACTION_MARKER}${name}]`);
+    for (const [value, name] of known) result = result.replaceAll(value, () => marked(name));
     return result;
   };
-  // A secret of digits may appear as a number.
-  const numbers = known.some(([value]) => /^[-+.\deE]+$/.test(value));
-  const cleaner: Cleaner = { text: clean, number: (value) => (numbers ? withoutDigits(value, clean) : value) };
+  // A secret of digits may appear as a number, which has fewer digits if there are many.
+  const numbers = known.filter(([value]) => /^[-+.\deE]+$/.test(value));
+  const cleanNumber = (value: number): Json => {
+    const text = String(value);
+    const same = numbers.find(([secret]) => Number(secret) === value);
+    const masked = same === undefined ? clean(text) : marked(same[1]);
+    return masked === text ? value : masked;
+  };
+  const cleaner: Cleaner = { text: clean, number: (value) => (numbers.length > 0 ? cleanNumber(value) : value) };
   const byStart = Map.groupBy(
     known.map(([value]) => value),
     (value) => value.charAt(0),
@@ -60,10 +66,8 @@ interface Cleaner {
   number(value: number): Json;
 }
 
-function withoutDigits(value: number, clean: (text: string) => string): Json {
-  const text = String(value);
-  const masked = clean(text);
-  return masked === text ? value : masked;
+function marked(name: string): string {
+  return `${REDACTION_MARKER}${name}]`;
 }
 
 /** Avoids copying values that hold no secret. */

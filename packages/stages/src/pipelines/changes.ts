@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } fro
 import { relative, resolve, sep } from "node:path";
 import type { Json } from "@sluice/core";
 import { messageOf, shape } from "@sluice/core/runtime";
+import { withoutCutWord } from "../secrets/encodings.ts";
 
 /** A stage's report of one changed file. */
 export const changeSchema = shape.openObject({
@@ -40,7 +41,8 @@ function contentOf(workspace: string, file: string): { readonly [key: string]: J
     const length = readSync(descriptor, bytes, 0, bytes.length, 0);
     const content = bytes.subarray(0, length).toString("utf8").toWellFormed();
     if (content.includes("\0")) return { missing: "a binary file" };
-    return stat.size > MAX_FILE ? { content, cut: `the first ${MAX_FILE} of ${stat.size} bytes` } : { content };
+    if (stat.size <= MAX_FILE) return { content };
+    return { content: withoutCutWord(content), cut: `the first ${MAX_FILE} of ${stat.size} bytes` };
   } catch (thrown) {
     return { missing: messageOf(thrown) };
   } finally {

@@ -1,5 +1,5 @@
 import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
-import { secretForms } from "./encodings.ts";
+import { looksRandom, secretForms } from "./encodings.ts";
 
 /** Names of variables that hold keys. */
 const KEY_VARIABLE =
@@ -98,12 +98,18 @@ export function keysInVariables(
   ]);
 }
 
-/** The passwords in the URLs of a value. */
+/** The passwords in the URLs of a value, as they stand there and decoded. */
 export function urlPasswords(value: string): readonly string[] {
-  return [...value.matchAll(URL_PASSWORD)].flatMap((found) => found[1] ?? []);
+  const encoded = [...value.matchAll(URL_PASSWORD)].flatMap((found) => found[1] ?? []);
+  return [...new Set(encoded.flatMap((password) => [password, decoded(password)]))];
 }
 
-/** Excludes passwords such as `postgres`: redacting ordinary words would break files and protect nothing. */
-export function looksRandom(text: string): boolean {
-  return text.length >= 16 && /\d/.test(text) && /[A-Za-z]/.test(text) && !/\s/.test(text);
+/** The text itself if it is not encoded. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (thrown) {
+    if (thrown instanceof URIError) return text;
+    throw thrown;
+  }
 }

@@ -1,4 +1,5 @@
-import { keysInVariables, looksRandom, SHORTEST_SECRET, urlPasswords } from "../../secrets/detect.ts";
+import { keysInVariables, SHORTEST_SECRET, urlPasswords } from "../../secrets/detect.ts";
+import { looksRandom } from "../../secrets/encodings.ts";
 import type { McpServerConfig, McpSettings } from "./config.ts";
 
 /** Flags whose value is a key. */

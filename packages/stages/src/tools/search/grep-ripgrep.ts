@@ -15,6 +15,8 @@ import {
 } from "./grep-search.ts";
 
 const MAX_FILE_BYTES = 100 * 1024 * 1024;
+/** After the beginning of a line that is too long. */
+const CUT = / \[\.\.\. (?:omitted end of long line|\d+ more match(?:es)?)\]$/;
 const REMARK = /: (?:WARNING: stopped searching binary file|binary file matches)[^\n]*$/;
 
 const OPTIONS = (
@@ -151,5 +153,8 @@ function readRecord(record: string, mode: GrepQuery["mode"]): GrepHit | undefine
   if (mode === "files_with_matches") return { path, mark: "", text: "" };
   if (mode === "count") return { path, mark: ":", text: value };
   const [, line, mark, text = ""] = /^(\d+)([:-])([\s\S]*)$/.exec(value) ?? [];
-  return line === undefined ? undefined : { path, mark: mark === ":" ? ":" : "-", line: Number(line), text };
+  if (line === undefined) return undefined;
+  const shown = text.replace(CUT, "");
+  const cut = shown === text ? {} : { cut: true as const };
+  return { path, mark: mark === ":" ? ":" : "-", line: Number(line), text: shown, ...cut };
 }

@@ -20,6 +20,8 @@ export interface GrepHit {
   readonly mark: ":" | "-" | "";
   readonly line?: number;
   readonly text: string;
+  /** The line goes on after `text`. */
+  readonly cut?: true;
 }
 
 /** A search of a judged path. */

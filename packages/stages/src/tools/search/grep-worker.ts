@@ -66,13 +66,16 @@ function hitsIn(text: string, path: string, pattern: RegExp, query: GrepQuery): 
   let shown = 0;
   for (const match of [...matched].sort((a, b) => a - b)) {
     const to = Math.min(match + query.after + 1, lines.length);
-    for (let at = Math.max(match - query.before, shown); at < to; at += 1)
+    for (let at = Math.max(match - query.before, shown); at < to; at += 1) {
+      const line = lines[at] ?? "";
       hits.push({
         path,
         mark: matched.has(at) ? ":" : "-",
         line: at + 1,
-        text: (lines[at] ?? "").slice(0, LONGEST_LINE),
+        text: line.slice(0, LONGEST_LINE),
+        ...(line.length <= LONGEST_LINE ? {} : { cut: true }),
       });
+    }
     shown = Math.max(shown, to);
   }
   return hits;

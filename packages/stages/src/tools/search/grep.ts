@@ -8,6 +8,7 @@ import {
   type ToolResult,
   type ToolSpec,
 } from "@sluice/core";
+import { withoutCutWord } from "../../secrets/encodings.ts";
 import { GREP_CHARACTERS, GREP_FACTS, GREP_LINES, type GrepInput } from "../builtin-facts.ts";
 import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
 import { asFault, asResult } from "../files/results.ts";
@@ -82,9 +83,10 @@ function queryOf(grep: GrepInput): GrepQuery {
   };
 }
 
-function shownLine(line: string, secrets: TextMask | undefined): string {
+function shownLine({ text, cut }: GrepHit, secrets: TextMask | undefined): string {
+  const line = cut === true ? withoutCutWord(text) : text;
   const head = clippedLine(line, LINE_CHARACTERS, secrets);
-  return line.length <= LINE_CHARACTERS ? head : `${head} [... line cut]`;
+  return cut === true || line.length > LINE_CHARACTERS ? `${head} [... line cut]` : head;
 }
 
 interface Collector {
@@ -115,12 +117,12 @@ function collector(
   };
   return {
     take(hit) {
-      const { path, mark, line, text } = hit;
+      const { path, mark, line } = hit;
       const isApart = last !== undefined && (path !== last.path || (line ?? 0) > (last.line ?? 0) + 1);
       last = hit;
       if (isGrouped && isApart && !add("--")) return false;
       return add(
-        `${nameOf(path)}${mark}${numbers && line !== undefined ? `${line}${mark}` : ""}${shownLine(text, secrets)}`,
+        `${nameOf(path)}${mark}${numbers && line !== undefined ? `${line}${mark}` : ""}${shownLine(hit, secrets)}`,
       );
     },
     result(end) {
