@@ -1,6 +1,7 @@
 import {
   type ActOutcome,
   type ActScope,
+  callbackInteractor,
   done,
   final,
   type Json,
@@ -10,11 +11,27 @@ import {
   type StateLimits,
   state,
 } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { byEvents, caller, completed, eventually, noModel, quiet, session, tool, work } from "../support/run-kit.ts";
+import { handClock } from "../support/hand-clock.ts";
+import {
+  byEvents,
+  caller,
+  completed,
+  eventsOf,
+  eventually,
+  noModel,
+  quiet,
+  session,
+  tool,
+  work,
+} from "../support/run-kit.ts";
+import { failingAt } from "../support/stopped-runs.ts";
 
 // What a kind of state or a tool gets of its run, it may use, and not put anything of its own in its place.
+
+const SECRET = "a-very-secret-value-7";
 
 interface Limits {
   readonly limits?: StateLimits;
@@ -391,4 +408,173 @@ test.each([-1, 0.5, "1/0/verdicts", undefined])("calls of turn %j are refused", 
   const act = async ({ calls }: ActScope): Promise<ActOutcome> =>
     completed(await Reflect.apply(calls, undefined, [turn, [{ id: "c0", tool: "Keeps", input: {} }]]));
   await expect(live.start(around(act), {})).rejects.toThrow("a turn is a whole number");
+});
+
+/** A pipeline of a state that leaves by an event, which a person approves. */
+function approvedBy(act: (scope: ActScope) => Promise<ActOutcome>) {
+  return pipeline({
+    id: "one",
+    input: { type: "object" },
+    initial: "a",
+    stages: { a: byEvents(act), ok: final("completed") },
+    transitions: [
+      { from: "a", on: { event: "GO" }, to: "ok", approval: {} },
+      { from: "a", on: { event: "STOP" }, to: "ok" },
+    ],
+  });
+}
+
+test.each<[string, (shown: readonly Json[]) => Record<string, string>]>([
+  [
+    "reads differently each time",
+    (shown) => ({
+      get env() {
+        return shown.length > 0 ? "production" : "staging";
+      },
+    }),
+  ],
+  ["is changed afterwards", () => ({ env: "staging" })],
+])("the data of an event that %s is what the person approved", async (_how, dataOf) => {
+  const shown: Json[] = [];
+  const person = callbackInteractor("p", ({ body }) => {
+    shown.push(JSON.parse(JSON.stringify(body)));
+    return { kind: "approve" };
+  });
+  const live = session({ model: noModel, interactors: [person] });
+  const act = async (scope: ActScope): Promise<ActOutcome> => {
+    const data = dataOf(shown);
+    await scope.accept({ turn: 1, event: "GO", data });
+    Reflect.set(data, "env", "production");
+    return completed(null);
+  };
+  const result = await live.start(approvedBy(act), {});
+  expect(shown).toMatchObject([{ data: { env: "staging" } }]);
+  expect(result).toMatchObject({ stages: [{ output: { event: "GO", data: { env: "staging" } } }] });
+});
+
+test.each([/leave$/, /accept\/0\/answer$/, /accept\/0$/])(
+  "after a restart at the record %s an approval counts for the event that was approved, and for no other",
+  async (where) => {
+    let [event, env] = ["GO", "staging"];
+    const person = callbackInteractor("p", () => ({ kind: "approve" }));
+    const one = approvedBy(async (scope) => {
+      await scope.accept({ turn: 1, event, data: { env } });
+      return completed(null);
+    });
+    const memory = createMemoryJournals();
+    const clock = handClock();
+    const dying = createHost(failingAt(memory.connect(), where), { clock });
+    const first = session({ model: noModel, clock, interactors: [person], host: () => dying });
+    const run = first.start(one, {});
+    await expect(run).rejects.toMatchObject({ code: "store_io" });
+    await first.host.close();
+    [event, env] = ["STOP", "production"];
+    const resumed = (): ReturnType<typeof session> =>
+      session({ model: noModel, clock, interactors: [person], host: () => createHost(memory.connect(), { clock }) });
+    if (!where.test("accept/0")) {
+      const other = resumed();
+      await expect(other.resume(one, run.runId)).rejects.toMatchObject({ class: "Host", code: "journal_mismatch" });
+      await other.host.close();
+      [event, env] = ["GO", "staging"];
+    }
+    const result = await resumed().resume(one, run.runId);
+    expect(result).toMatchObject({ stages: [{ output: { event, data: { env } } }] });
+  },
+);
+
+test.each<[string, object, string]>([
+  ["detail", { status: "failed", code: "tool", message: "it broke", detail: { toJSON: () => SECRET } }, "it broke"],
+  ["partial work", { status: "cancelled", reason: "x", partial: { toJSON: () => SECRET } }, "must be JSON"],
+  ["additions", { status: "completed", output: 1, adds: { context: { x: { toJSON: () => SECRET } } } }, "must be JSON"],
+  ["request", { status: "paused", request: { toJSON: () => SECRET } }, "must be JSON"],
+  ["usage", { status: "completed", output: 1, usage: { inputTokens: 0, outputTokens: 0, toJSON: () => SECRET } }, ""],
+])(
+  "%s of an outcome whose JSON would be something else puts no secret into a record",
+  async (_part, given, message) => {
+    const live = session({ model: noModel, env: { MY_API_KEY: SECRET } });
+    const outcome = completed(null);
+    for (const name of ["output", ...Object.keys(given)]) Reflect.set(outcome, name, Reflect.get(given, name));
+    const run = live.start(
+      around(() => Promise.resolve(outcome)),
+      {},
+    );
+    const result = JSON.stringify(await run);
+    expect(result).toContain(message);
+    expect(result + JSON.stringify(await live.host.journal(run.runId))).not.toContain(SECRET);
+  },
+);
+
+test("what an outcome used is read once", async () => {
+  const live = session({ model: noModel, env: { MY_API_KEY: SECRET } });
+  let read = 0;
+  const usage = {
+    get inputTokens() {
+      read += 1;
+      return read > 1 ? SECRET : 7;
+    },
+    outputTokens: 0,
+  };
+  const outcome: ActOutcome = completed(null);
+  Reflect.set(outcome, "usage", usage);
+  const run = live.start(
+    around(() => Promise.resolve(outcome)),
+    {},
+  );
+  expect(await run).toMatchObject({ usage: { inputTokens: 7 } });
+  expect(JSON.stringify(await live.host.journal(run.runId))).not.toContain(SECRET);
+});
+
+test("a kind that gives its signal members of its own is abandoned after a cancel all the same", async () => {
+  const live = session({ model: noModel });
+  const acting = Promise.withResolvers<void>();
+  const act = async ({ signal }: ActScope): Promise<ActOutcome> => {
+    for (const [name, value] of Object.entries({ aborted: false, reason: undefined }))
+      Object.defineProperty(signal, name, { value });
+    acting.resolve();
+    return await new Promise<never>(() => undefined);
+  };
+  const run = live.start(around(act), {});
+  await acting.promise;
+  const cancelled = run.cancel("enough");
+  await eventually(() => {
+    live.clock.turn(1_000);
+    return Promise.race([run.then(({ status }) => status === "cancelled"), quiet().then(() => false)]);
+  });
+  await cancelled;
+});
+
+test("a child is the pipeline that its record names", async () => {
+  const of = (id: string) =>
+    pipeline({
+      id,
+      input: { type: "object" },
+      initial: "s",
+      stages: { s: work<Json>({ act: () => Promise.resolve(completed(id)) }), ok: final("completed") },
+      transitions: [{ from: "s", on: "success", to: "ok" }],
+    });
+  const [good, evil] = [of("good"), of("evil")];
+  const live = session({ model: noModel });
+  let read = 0;
+  const switching = {
+    key: "k",
+    input: {},
+    get pipeline() {
+      read += 1;
+      return read === 1 ? evil.spec : good.spec;
+    },
+  };
+  const run = live.start(
+    around(async ({ runChildren }) => completed(await runChildren("c", [switching]))),
+    {},
+  );
+  expect(await run).toMatchObject({ stages: [{ output: [{ output: "evil" }] }] });
+  const events = (await eventsOf(live.host, run.runId)).filter(({ type }) => type === "run.started");
+  expect(events.map(({ data }) => data.pipeline)).toEqual(["one", "evil"]);
+
+  const passedOff = { key: "k", input: {}, pipeline: { ...evil.spec, fingerprint: good.spec.fingerprint } };
+  const other = live.start(
+    around(async ({ runChildren }) => completed(await runChildren("c", [passedOff]))),
+    {},
+  );
+  await expect(other).rejects.toMatchObject({ class: "Validation", code: "pipeline_changed" });
 });

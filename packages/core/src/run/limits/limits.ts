@@ -361,8 +361,9 @@ export const ABORT_GRACE_MS = 50;
  * suspended or resumed elsewhere: then nothing may be recorded as its end.
  */
 export function cancelReason(signal: AbortSignal): string | undefined {
-  if (!signal.aborted) return undefined;
-  const reason: unknown = signal.reason;
+  // Not its own members, which a kind could have given to it.
+  if (!Reflect.get(AbortSignal.prototype, "aborted", signal)) return undefined;
+  const reason: unknown = Reflect.get(AbortSignal.prototype, "reason", signal);
   if (!isSluiceError(reason)) throw new SluiceError("Host", "run_stopped", messageOf(reason), { cause: reason });
   if (reason.class === "Cancellation") return reason.message;
   throw reason;

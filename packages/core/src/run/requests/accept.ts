@@ -51,6 +51,7 @@ export async function acceptEvent(
       requestId,
       input,
       facts: { executionId, attempt: attemptNumber, turn, data },
+      about: { event, data },
       run: (part, record: (call: StepCall) => Promise<PendingDecision>, options: StepOptions) =>
         journal.run(stepNames.accept(turn, number, part), record, options),
       event: (type, said) => journal.event(type, said),

@@ -1,6 +1,7 @@
 // A person approves a move of the machine: one transition, by the digest of what they were shown, once.
 import { digestOf } from "../../base/canonical.ts";
-import { field, isJsonObject, type Json, type JsonObject, numberField } from "../../base/json.ts";
+import { SluiceError } from "../../base/errors.ts";
+import { field, isJsonObject, type Json, type JsonObject, numberField, textField } from "../../base/json.ts";
 import type { EventDraft, EventType } from "../../journal/events.ts";
 import { decodeValue } from "../../journal/record.ts";
 import type { OpenRequest, RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.ts";
@@ -19,6 +20,8 @@ export type Approvable = Extract<MachineInput, { readonly kind: "answer" }>["of"
 /** A decision that is recorded, and the request that it waits for. A type, since it is recorded. */
 export type PendingDecision = {
   readonly decision: NextDecision;
+  /** The digest of what it is about; absent if that follows from the journal. */
+  readonly about?: string;
   /** The open request; absent when there is nothing to ask, or no one. */
   readonly asks?: { readonly at: number; readonly body: JsonObject };
 };
@@ -31,6 +34,8 @@ export interface TransitionRequest {
   readonly input: Approvable;
   /** What the person is shown beside the move. */
   readonly facts: JsonObject;
+  /** What an executor gives anew after a restart, which has to be the same then. */
+  readonly about?: JsonObject;
   run(
     part: RequestStepPart,
     fn: (call: StepCall) => Promise<PendingDecision>,
@@ -48,17 +53,27 @@ export async function finalDecision(
   request: TransitionRequest,
   first: (call: StepCall) => Promise<NextDecision>,
 ): Promise<NextDecision> {
+  const now = request.about === undefined ? undefined : digestOf(request.about);
   const open = async (call: StepCall): Promise<PendingDecision> => {
+    const before = recordedPending(call);
+    // A replay of an earlier version's journal, which does not say.
+    const about = now === undefined || (before !== undefined && before.about === undefined) ? {} : { about: now };
     const decision = await first(call);
     const { spec, view } = request.of;
     const { effect } = follow(spec, view, request.input, decision);
-    if (effect.kind === "approve") return await opened(request, call, effect);
+    if (effect.kind === "approve") return { ...(await opened(request, call, effect)), ...about };
     request.decided?.(call, decision);
-    return { decision };
+    return { decision, ...about };
   };
-  const { decision, asks } = await request.run("open", open, DECIDES_AGAIN);
+  const { decision, asks, about: recorded } = await request.run("open", open, DECIDES_AGAIN);
+  if (recorded !== undefined && recorded !== now) throw aboutOther(request);
   if (asks === undefined) return decision;
   return await answered(request, decision, asks);
+}
+
+function aboutOther({ of, requestId }: TransitionRequest): SluiceError {
+  const message = `${of.steps.runId}: the journal has a decision about another event than ${requestId} sends now`;
+  return new SluiceError("Host", "journal_mismatch", message);
 }
 
 /** Opens the request in the record of the decision. If no one can answer, the same record closes it. */
@@ -163,5 +178,6 @@ function pendingIn({ value }: RecordedOutcome): PendingDecision {
 function isPending(value: Json): value is PendingDecision {
   const [decision, asks] = [field(value, "decision"), field(value, "asks")];
   if (decision === undefined || !isDecision(decision)) return false;
+  if (field(value, "about") !== undefined && textField(value, "about") === undefined) return false;
   return asks === undefined || (numberField(asks, "at") !== undefined && isJsonObject(field(asks, "body")));
 }

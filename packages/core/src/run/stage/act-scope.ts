@@ -1,6 +1,6 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
-import { deepFreeze, isObject, type Json, jsonFault } from "../../base/json.ts";
+import { cloneJson, deepFreeze, isObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { StageContext, Usage } from "../../definition/result.ts";
 import { providerFaultPolicy } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
@@ -72,7 +72,8 @@ function cancelledWith(acted: Acted, reason: string, isEnteredAgain: boolean): A
 function partialOf(outcome: ActOutcome): Json | undefined {
   const partial =
     outcome.status === "cancelled" ? outcome.partial : outcome.status === "completed" ? outcome.output : undefined;
-  return partial === undefined || jsonFault(partial) !== undefined ? undefined : partial;
+  const own = partial === undefined ? undefined : cloneJson(partial);
+  return own?.ok === true ? own.value : undefined;
 }
 
 /** An attempt that completes after an event was accepted has the output that the machine decided about. */
@@ -84,6 +85,7 @@ function acceptedBy({ accepted }: Attempt, acted: ActOutcome): ActOutcome {
 
 /** What an executor returned; it may be user code, so that it is an outcome is checked later. */
 type Acted = ActOutcome | typeof ABANDONED;
+type Resolve = (acted: Acted | Promise<never>) => void;
 const ABANDONED: unique symbol = Symbol("abandoned");
 
 /** What the executor of one attempt has in flight. A class, since functions for this cost each waiting run more. */
@@ -91,8 +93,8 @@ export class ActWork {
   readonly #attempt: Attempt;
   #inFlight = 0;
   #closed = false;
-  /** Of what the executor returns; undefined once that is known. */
-  #acting: PromiseWithResolvers<Acted> | undefined;
+  /** Takes what the executor returns; undefined once that is known. */
+  #resolve: Resolve | undefined;
   /** Ends the grace period. */
   #disarm: (() => void) | undefined;
   /** Created by the first call: an attempt without calls needs no grants. */
@@ -109,53 +111,56 @@ export class ActWork {
 
   act(init: Json, scope: ActScope): Promise<Acted> {
     const { executor, detours } = this.#attempt.execution;
-    const acting = Promise.withResolvers<Acted>();
-    this.#acting = acting;
+    const acted = new Promise<Acted>((resolve) => {
+      this.#resolve = resolve;
+    });
     detours.acting = this;
     try {
       // A kind may return what is no promise, or a promise whose own `then` passes on what never ends.
       Reflect.apply(Promise.prototype.then, Promise.resolve(executor.act(init, scope)), [
-        (acted: ActOutcome) => this.#settle()?.resolve(acted),
+        (outcome: ActOutcome) => this.#settle()?.(outcome),
         (thrown: unknown) => this.#fail(thrown),
       ]);
     } catch (thrown) {
       this.#fail(thrown);
     }
     this.check();
-    return acting.promise;
+    return acted;
   }
 
   /** To be called whenever the signal has aborted. */
   check(): void {
     const { detours, deps } = this.#attempt.execution;
     this.#disarm?.();
-    if (this.#acting === undefined || !detours.signal.aborted || this.#inFlight > 0) return;
+    if (this.#resolve === undefined || this.#inFlight > 0) return;
+    // Not its own member, which a kind could have given to it.
+    if (!Reflect.get(AbortSignal.prototype, "aborted", detours.signal)) return;
     try {
       // Throws when the run continues elsewhere: nothing can be recorded here, so there is nothing to wait for.
       cancelReason(detours.signal);
-      this.#disarm = deps.clock.after(ABORT_GRACE_MS, () => this.#settle()?.resolve(ABANDONED));
+      this.#disarm = deps.clock.after(ABORT_GRACE_MS, () => this.#settle()?.(ABANDONED));
     } catch (stopped) {
       this.#fail(stopped);
     }
   }
 
-  #settle(): PromiseWithResolvers<Acted> | undefined {
-    const acting = this.#acting;
-    if (acting === undefined) return undefined;
-    this.#acting = undefined;
+  #settle(): Resolve | undefined {
+    const resolve = this.#resolve;
+    if (resolve === undefined) return undefined;
+    this.#resolve = undefined;
     this.#disarm?.();
     this.#attempt.execution.detours.acting = undefined;
-    return acting;
+    return resolve;
   }
 
   #fail(thrown: unknown): void {
     const { detours } = this.#attempt.execution;
-    const acting = this.#settle();
+    const resolve = this.#settle();
     // An execution that was left takes no more steps, so whatever its executor throws has no effect.
     // One that was interrupted may throw for that reason, unless its run has to stop here.
     const isInterrupted = detours.interrupted !== undefined && !(isSluiceError(thrown) && thrown.class === "Host");
-    if (detours.left !== undefined || isInterrupted) acting?.resolve(ABANDONED);
-    else acting?.reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
+    if (detours.left !== undefined || isInterrupted) resolve?.(ABANDONED);
+    else resolve?.(Promise.reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown))));
   }
 
   during<T>(work: () => Promise<T>): Promise<T> {
@@ -283,8 +288,11 @@ class AttemptScope implements ActScope {
     const attempt = this.#attempt;
     return (given) =>
       this.#work.during(async () => {
-        const candidate = { ...given };
-        if (!Number.isSafeInteger(candidate.turn) || candidate.turn < 0) throw notATurn(candidate.turn);
+        const { turn, callId, event } = given;
+        if (!Number.isSafeInteger(turn) || turn < 0) throw notATurn(turn);
+        if (typeof event !== "string") throw new TypeError("the name of an event is a text");
+        const named = callId === undefined ? {} : { callId: String(callId) };
+        const candidate = { turn, ...named, event, data: ownJson(given.data, `the data of ${event}`) };
         if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
         const number = this.#candidates;
         this.#candidates += 1;
@@ -299,7 +307,8 @@ class AttemptScope implements ActScope {
       this.#work.during(async () => {
         this.#asked ??= new Set();
         refuseRepeated(this.#asked, this.#attempt.executionId, name);
-        return await askPerson(this.#attempt, { name, ...asks });
+        const question = ownJson(asks.question, `the question ${name}`);
+        return await askPerson(this.#attempt, { ...asks, name, question });
       });
   }
 
@@ -309,7 +318,14 @@ class AttemptScope implements ActScope {
       this.#work.during(() => {
         if (typeof name !== "string") throw new TypeError("the name of a step with children is a text");
         const stepId = stepIds.children(executionId, number, name);
-        return slot.withSlotReleased(() => execution.runChildren(stepId, children));
+        // Read once: a kind's own could be another pipeline the next time.
+        const own = Array.from(children, ({ key, pipeline, input, context }) => ({
+          key,
+          pipeline,
+          input: ownJson(input, `the input of ${key}`),
+          ...(context === undefined ? {} : { context: ownJson(context, `the context of ${key}`) }),
+        }));
+        return slot.withSlotReleased(() => execution.runChildren(stepId, own));
       });
   }
 
@@ -327,7 +343,7 @@ class AttemptScope implements ActScope {
       this.#work.step(name, async () => {
         refuseNoTime(name, until);
         this.#sleeps += 1;
-        const sleep = { name, until, data: { ...data, until, sleeps: this.#sleeps } };
+        const sleep = { name, until, data: { ...ownJson<JsonObject>(data, name), until, sleeps: this.#sleeps } };
         this.#counts ??= { messages: 0 };
         await sleepThrough(this.#attempt, this.#counts, sleep);
       });
@@ -342,10 +358,11 @@ class AttemptScope implements ActScope {
     const { execution, journal, slot } = this.#attempt;
     return (fault) =>
       this.#work.during(async () => {
-        refuseNoTime("a suspension", fault.retryAt ?? 0);
+        const own = ownJson(fault, "the fault of a suspension");
+        refuseNoTime("a suspension", own.retryAt ?? 0);
         this.#suspensions += 1;
         const name = stepNames.suspension(this.#suspensions);
-        const masked = maskSecrets<RunFault>(fault, execution.deps.secrets);
+        const masked = maskSecrets<RunFault>(own, execution.deps.secrets);
         await slot.withSlotReleased(() => journal.awaitResume(name, masked));
       });
   }
@@ -446,6 +463,13 @@ class KindSteps implements ScopedSteps {
 /** The turn is a part of the ids of steps. */
 function notATurn(turn: unknown): TypeError {
   return new TypeError(`a turn is a whole number from 0, not ${String(turn)}`);
+}
+
+/** A copy of what a kind gives: it may keep its object and change it, or have it read differently the next time. */
+function ownJson<T>(given: T, what: string): T {
+  const own = cloneJson(given);
+  if (own.ok) return own.value;
+  throw new SluiceError("Validation", "not_json", `${what} is not JSON: ${own.fault}`);
 }
 
 /** A wait until no time would never end, and its record could not hold it. */

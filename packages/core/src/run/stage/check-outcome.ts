@@ -36,34 +36,43 @@ async function checkedBy(
 
 /** An executor may be user code: an invalid outcome fails its state and nothing else. */
 export function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
-  const own = isObject(acted) ? ownOutcome(acted) : acted;
-  const fault = outcomeFault(own);
+  const faults: string[] = [];
+  const own = isObject(acted) ? ownOutcome(acted, faults) : acted;
+  const fault = outcomeFault(own) ?? faults[0];
   if (fault === undefined) return own;
   const message = `the executor of ${kind} returned an invalid outcome: ${fault}`;
   return { status: "failed", code: "hook", message, turns: 0, usage: NO_USAGE };
 }
 
-/** A copy of what the executor may keep and change. An output is copied after its schema made JSON of it. */
-function ownOutcome(acted: ActOutcome): ActOutcome {
-  const outcome = { ...acted };
+/** A copy of what the executor may keep and change, or have read differently. An output is copied after its schema made JSON of it. */
+function ownOutcome(acted: ActOutcome, faults: string[]): ActOutcome {
+  const read = { ...acted };
+  const own = <T>(value: T, name: string): T => {
+    const copy = value === undefined ? undefined : cloneJson(value);
+    if (copy?.ok === false) faults.push(`${name} must be JSON: ${copy.fault}`);
+    return copy?.ok === true ? copy.value : value;
+  };
+  const usage = own(read.usage, "its usage");
+  const refused = read.refused === undefined ? {} : { refused: own(read.refused, "what was refused") };
+  const outcome = { ...read, usage, ...refused };
   switch (outcome.status) {
     case "completed":
-      return outcome.adds === undefined ? outcome : { ...outcome, adds: copyOf(outcome.adds) };
-    case "failed":
-      return outcome.detail === undefined ? outcome : { ...outcome, detail: copyOf(outcome.detail) };
+      return outcome.adds === undefined ? outcome : { ...outcome, adds: own(outcome.adds, "what it adds") };
+    case "failed": {
+      const { detail, ...failed } = outcome;
+      const copy = detail === undefined ? undefined : cloneJson(detail);
+      if (copy?.ok !== false) return copy === undefined ? failed : { ...failed, detail: copy.value };
+      return { ...failed, message: `${failed.message} (its detail is left out, since it is not JSON: ${copy.fault})` };
+    }
     case "cancelled":
-      return outcome.partial === undefined ? outcome : { ...outcome, partial: copyOf(outcome.partial) };
+      return outcome.partial === undefined
+        ? outcome
+        : { ...outcome, partial: own(outcome.partial, "its partial work") };
     case "paused":
-      return { ...outcome, request: copyOf(outcome.request) };
+      return { ...outcome, request: own(outcome.request, "the request of a pause") };
     default:
       return outcome;
   }
-}
-
-/** The value itself if it is not JSON: the check of the outcome says so. */
-function copyOf<T>(value: T): T {
-  const own = cloneJson(value);
-  return own.ok ? own.value : value;
 }
 
 function outcomeFault(acted: unknown): string | undefined {

@@ -66,7 +66,7 @@ export class OwnDetours implements Detours {
   }
 
   #abort(reason: unknown): void {
-    if (this.signal.aborted) return;
+    if (Reflect.get(AbortSignal.prototype, "aborted", this.signal)) return;
     this.#controller.abort(reason);
     this.acting?.check();
   }

@@ -1,5 +1,6 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject } from "../../base/json.ts";
+import { fingerprint } from "../../definition/fingerprint/fingerprint.ts";
 import { recordedGraph } from "../../definition/graph.ts";
 import type { PipelineSpec } from "../../definition/spec.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
@@ -21,6 +22,7 @@ export async function runPipelines(
   const given = new Map<string, PipelineSpec>();
   for (const { key, pipeline: own } of children) {
     if (typeof own === "string") continue;
+    refuseOtherFingerprint(state, own);
     await pipeline.deps.admit?.(own);
     given.set(key, own);
   }
@@ -64,6 +66,19 @@ export async function runPipelines(
     if (used !== undefined) addChildTo(account, { ...used, stages: [] });
     return [outcomeOf({ key, runId: childRunId(steps.runId, stepId, key) }, end)];
   });
+}
+
+/** Those whose fingerprint is that of their definition. */
+const COMPARED = new WeakSet<PipelineSpec>();
+
+/** The record of a child names its pipeline by the fingerprint. */
+function refuseOtherFingerprint(state: string, spec: PipelineSpec): void {
+  if (COMPARED.has(spec)) return;
+  if (fingerprint(spec) !== spec.fingerprint) {
+    const message = `${state}: the fingerprint of pipeline ${spec.id} is another one's; give the pipeline that pipeline() returned`;
+    throw new SluiceError("Validation", "pipeline_changed", message);
+  }
+  COMPARED.add(spec);
 }
 
 function outcomeOf(of: { readonly key: string; readonly runId: string }, end: SiblingEnd): ChildOutcome {
