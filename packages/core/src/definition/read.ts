@@ -1,5 +1,5 @@
 import { messageOf, type Problem } from "../base/errors.ts";
-import { isObject, type JsonObject } from "../base/json.ts";
+import { deepFreeze, isObject, type JsonObject } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import { ORCHESTRATED_ENDS, ORCHESTRATOR, orchestratorState } from "./agents/orchestrator.ts";
 import { type AnyChoice, declaredTargets, eventFault, readPatch, to } from "./choice.ts";
@@ -114,6 +114,15 @@ function fingerprintOf(report: Report, facts: Omit<PipelineSpec, "fingerprint">)
   }
 }
 
+/** Frozen, since its executor gets it: what gate and machine read of it in every execution is that of its fingerprint. */
+function frozen(given: StateSpec): StateSpec {
+  const { chooses } = given;
+  const spec = { ...given, ...(chooses === undefined ? {} : { chooses: structuredClone(chooses) }) };
+  for (const name of ["allowedTools", "patterns", "limits", "retryPolicy", "retry", "sandbox", "chooses"] as const)
+    deepFreeze(spec[name]);
+  return Object.freeze(spec);
+}
+
 function readStates(report: Report, stages: unknown): ReadonlyMap<string, StateSpec> {
   const states = new Map<string, StateSpec>();
   if (typeof stages !== "object" || stages === null) {
@@ -123,8 +132,7 @@ function readStates(report: Report, stages: unknown): ReadonlyMap<string, StateS
   for (const [id, state] of Object.entries(stages)) {
     const fault = idFault(id);
     if (fault !== undefined) report.add(`stages.${id}`, fault);
-    // Frozen, since its executor gets it: hooks, limits and envelope are read from it in every execution.
-    if (isState(state)) states.set(id, Object.freeze({ ...state.spec }));
+    if (isState(state)) states.set(id, frozen(state.spec));
     else report.add(`stages.${id}`, "is not a state", "make it with stage({ … })");
   }
   if (states.size === 0) report.add("stages", "has no states");

@@ -66,7 +66,8 @@ function vetoOf(
 
 function vetoIn(answer: unknown): string | undefined {
   if (answer === undefined) return undefined;
-  if (typeof answer === "object" && answer !== null && "veto" in answer && typeof answer.veto === "string")
-    return answer.veto;
+  // Read once: a getter could return something else the next time.
+  const veto = typeof answer === "object" && answer !== null && "veto" in answer ? answer.veto : undefined;
+  if (typeof veto === "string") return veto;
   return "the hook returned neither undefined nor { veto: reason }";
 }

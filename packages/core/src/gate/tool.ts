@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
 import { messageOf, type Problem, problemsError } from "../base/errors.ts";
-import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
+import { deepFreeze, type Json, type JsonObject, strictClone } from "../base/json.ts";
 import { compileSchema } from "../schema/compile-schema.ts";
 import type { Issue } from "../schema/schema.ts";
 import type {
@@ -100,7 +100,10 @@ function toolOf<I>(
     const { value } = verdict;
     let question: Question | undefined;
     try {
-      question = spec.question && deepFreeze(spec.question(value));
+      // A copy, since a person approves what is recorded: a tool's own object could read differently later.
+      const asked = spec.question && strictClone(spec.question(value));
+      if (asked?.ok === false) throw new TypeError(`it is not JSON: ${asked.fault}`);
+      question = asked && deepFreeze(asked.value);
     } catch (thrown) {
       return { ok: false, issues: [{ path: "$", message: `the question could not be made: ${messageOf(thrown)}` }] };
     }

@@ -35,7 +35,7 @@ export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Too
           state,
           envelope,
           offer,
-          events: state.completesByEvents === true ? legalEvents(spec, id) : [],
+          events: deepFreeze(state.completesByEvents === true ? legalEvents(spec, id) : []),
           pauses: routesPause(spec, id),
           leftSetup: sharedData({ phase: "left", tools: names }),
         },

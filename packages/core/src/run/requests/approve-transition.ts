@@ -34,7 +34,7 @@ export interface TransitionRequest {
   readonly input: Approvable;
   /** What the person is shown beside the move. */
   readonly facts: JsonObject;
-  /** What an executor gives anew after a restart, which has to be the same then. */
+  /** What an executor gives again after a restart, which has to be the same then. */
   readonly about?: JsonObject;
   run(
     part: RequestStepPart,

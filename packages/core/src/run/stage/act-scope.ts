@@ -292,7 +292,7 @@ class AttemptScope implements ActScope {
         if (!Number.isSafeInteger(turn) || turn < 0) throw notATurn(turn);
         if (typeof event !== "string") throw new TypeError("the name of an event is a text");
         const named = callId === undefined ? {} : { callId: String(callId) };
-        const candidate = { turn, ...named, event, data: ownJson(given.data, `the data of ${event}`) };
+        const candidate = { turn, ...named, event, data: jsonCopy(given.data, `the data of ${event}`) };
         if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
         const number = this.#candidates;
         this.#candidates += 1;
@@ -307,7 +307,7 @@ class AttemptScope implements ActScope {
       this.#work.during(async () => {
         this.#asked ??= new Set();
         refuseRepeated(this.#asked, this.#attempt.executionId, name);
-        const question = ownJson(asks.question, `the question ${name}`);
+        const question = jsonCopy(asks.question, `the question ${name}`);
         return await askPerson(this.#attempt, { ...asks, name, question });
       });
   }
@@ -322,8 +322,8 @@ class AttemptScope implements ActScope {
         const own = Array.from(children, ({ key, pipeline, input, context }) => ({
           key,
           pipeline,
-          input: ownJson(input, `the input of ${key}`),
-          ...(context === undefined ? {} : { context: ownJson(context, `the context of ${key}`) }),
+          input: jsonCopy(input, `the input of ${key}`),
+          ...(context === undefined ? {} : { context: jsonCopy(context, `the context of ${key}`) }),
         }));
         return slot.withSlotReleased(() => execution.runChildren(stepId, own));
       });
@@ -343,7 +343,7 @@ class AttemptScope implements ActScope {
       this.#work.step(name, async () => {
         refuseNoTime(name, until);
         this.#sleeps += 1;
-        const sleep = { name, until, data: { ...ownJson<JsonObject>(data, name), until, sleeps: this.#sleeps } };
+        const sleep = { name, until, data: { ...jsonCopy<JsonObject>(data, name), until, sleeps: this.#sleeps } };
         this.#counts ??= { messages: 0 };
         await sleepThrough(this.#attempt, this.#counts, sleep);
       });
@@ -358,7 +358,7 @@ class AttemptScope implements ActScope {
     const { execution, journal, slot } = this.#attempt;
     return (fault) =>
       this.#work.during(async () => {
-        const own = ownJson(fault, "the fault of a suspension");
+        const own = jsonCopy(fault, "the fault of a suspension");
         refuseNoTime("a suspension", own.retryAt ?? 0);
         this.#suspensions += 1;
         const name = stepNames.suspension(this.#suspensions);
@@ -466,7 +466,7 @@ function notATurn(turn: unknown): TypeError {
 }
 
 /** A copy of what a kind gives: it may keep its object and change it, or have it read differently the next time. */
-function ownJson<T>(given: T, what: string): T {
+function jsonCopy<T>(given: T, what: string): T {
   const own = cloneJson(given);
   if (own.ok) return own.value;
   throw new SluiceError("Validation", "not_json", `${what} is not JSON: ${own.fault}`);

@@ -143,8 +143,10 @@ export function readPreconditionAnswer(value: unknown): PhaseAnswer<Precondition
 export function readAssertAnswer(value: unknown): PhaseAnswer<AssertAnswer> {
   if (value === "ok") return { ok: true, value };
   if (typeof value === "object" && value !== null) {
-    if ("retry" in value && typeof value.retry === "string") return { ok: true, value: { retry: value.retry } };
-    if ("fail" in value && typeof value.fail === "string") return { ok: true, value: { fail: value.fail } };
+    // Read once: a getter could return something else the next time.
+    const { retry, fail }: { readonly retry?: unknown; readonly fail?: unknown } = value;
+    if (typeof retry === "string") return { ok: true, value: { retry } };
+    if (typeof fail === "string") return { ok: true, value: { fail } };
   }
   return { ok: false, fault: 'assert returned neither "ok", nor { retry: feedback }, nor { fail: reason }' };
 }

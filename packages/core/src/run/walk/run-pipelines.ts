@@ -75,7 +75,7 @@ const COMPARED = new WeakSet<PipelineSpec>();
 function refuseOtherFingerprint(state: string, spec: PipelineSpec): void {
   if (COMPARED.has(spec)) return;
   if (fingerprint(spec) !== spec.fingerprint) {
-    const message = `${state}: the fingerprint of pipeline ${spec.id} is another one's; give the pipeline that pipeline() returned`;
+    const message = `${state}: the fingerprint of pipeline ${spec.id} differs from its definition; give the pipeline that pipeline() returned`;
     throw new SluiceError("Validation", "pipeline_changed", message);
   }
   COMPARED.add(spec);

@@ -134,7 +134,7 @@ async function detour(walk: Walk, decided: Decided): Promise<Detour> {
   }
 }
 
-const NO_TARGETS: Execution["targets"] = [];
+const NO_TARGETS: Execution["targets"] = Object.freeze([]);
 
 /** The execution of the state that the run has entered. */
 export function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
