@@ -14,6 +14,7 @@ import {
   type Tool,
   to,
 } from "@sluice/core";
+import { SealedCall } from "@sluice/core/gate";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { compileSchema, stateSpec } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
@@ -679,4 +680,35 @@ test("what a hook answers is read once", async () => {
     error: { message: expect.stringContaining("no") },
   });
   expect(read).toBe(1);
+});
+
+test("what a context, a call or the events of a state lead to cannot be changed for other runs", async () => {
+  const live = session({ model: noModel });
+  let found: readonly boolean[] = [];
+  const made = pipeline({
+    id: "one",
+    input: { type: "object" },
+    initial: "a",
+    stages: {
+      a: byEvents(async (scope) => {
+        const [symbol = ""] = Object.getOwnPropertySymbols(scope.ctx);
+        const outputs: object = Reflect.getPrototypeOf(Object(Reflect.get(scope.ctx, symbol))) ?? {};
+        const frozen = [
+          outputs,
+          outputs.constructor,
+          SealedCall.prototype,
+          scope.events,
+          ...scope.events,
+          scope.targets,
+        ];
+        found = frozen.map((one) => Object.isFrozen(one) && one !== Object.prototype);
+        await scope.accept({ turn: 1, event: "GO", data: {} });
+        return completed(null);
+      }),
+      ok: final("completed"),
+    },
+    transitions: [{ from: "a", on: { event: "GO" }, to: "ok" }],
+  });
+  expect(await live.start(made, {})).toMatchObject({ status: "completed" });
+  expect(found).toEqual([true, true, true, true, true, true]);
 });

@@ -62,6 +62,20 @@ export function unicodeFault(value: unknown): string | undefined {
   return fault && faultText(fault);
 }
 
+/** The value with its lone surrogates replaced, since text with one has no digest. Returns the value itself if it has none. */
+export function wellFormed<T extends Json>(value: T): Json | T {
+  return unicodeFault(value) === undefined ? value : withoutSurrogates(value);
+}
+
+function withoutSurrogates(value: Json): Json {
+  if (typeof value === "string") return value.toWellFormed();
+  if (typeof value !== "object" || value === null) return value;
+  if (isJsonArray(value)) return value.map(withoutSurrogates);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key.toWellFormed(), withoutSurrogates(member)]),
+  );
+}
+
 /** Whether a value is JSON, without an undefined member and not deeper than 256 levels. */
 export function isJson(value: unknown): value is Json {
   return faultOf(value, 0, STRICT) === undefined;

@@ -101,6 +101,9 @@ export class SealedCall {
   }
 }
 
+// A member that a tool put on its prototype would hold for every call of the process.
+Object.freeze(SealedCall.prototype);
+
 /** A call repeated this often is not run. */
 const REPEATED = 3;
 /** A call repeated this often fails its state. */

@@ -82,6 +82,9 @@ export class Outputs {
   }
 }
 
+// Contexts lead to it: what a kind put on it would hold for every run of the process.
+for (const shared of [Outputs, Outputs.prototype]) Object.freeze(shared);
+
 /**
  * A plain object without a prototype until it is full: V8 keeps such an object as a hash table from the start. Others are converted
  * on the way, and a spread sorts the members, which makes a copy of a thousand outputs cost eight times as much.

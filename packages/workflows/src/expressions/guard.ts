@@ -1,7 +1,7 @@
 // Guards that files name: the operators of a condition, and several guards as one.
 
 import { type Guard, type GuardScope, type GuardVerdict, isJson, type Json, field as memberOf } from "@sluice/core";
-import { canonicalJson, isObject } from "@sluice/core/runtime";
+import { isObject, isSameJson } from "@sluice/core/runtime";
 
 /** The operators of a named guard, with the words that people and models read. */
 const OPERATORS = {
@@ -177,9 +177,9 @@ export function holds(actual: Json | undefined, op: GuardOperator, value: Json):
     case "exists":
       return true;
     case "eq":
-      return same(actual, value);
+      return isSameJson(actual, value);
     case "neq":
-      return !same(actual, value);
+      return !isSameJson(actual, value);
     case "gt":
       return numbers(actual, value, (a, b) => a > b);
     case "gte":
@@ -189,20 +189,15 @@ export function holds(actual: Json | undefined, op: GuardOperator, value: Json):
     case "lte":
       return numbers(actual, value, (a, b) => a <= b);
     case "in":
-      return isList(value) && value.some((entry) => same(actual, entry));
+      return isList(value) && value.some((entry) => isSameJson(actual, entry));
     case "contains":
       if (typeof actual === "string") return typeof value === "string" && actual.includes(value);
-      return isList(actual) && actual.some((entry) => same(entry, value));
+      return isList(actual) && actual.some((entry) => isSameJson(entry, value));
   }
 }
 
 function numbers(actual: Json, value: Json, compare: (a: number, b: number) => boolean): boolean {
   return typeof actual === "number" && typeof value === "number" && compare(actual, value);
-}
-
-function same(one: Json, other: Json): boolean {
-  if (typeof one !== "object" || typeof other !== "object") return one === other;
-  return canonicalJson(one) === canonicalJson(other);
 }
 
 function isList(value: Json | undefined): value is readonly Json[] {

@@ -1,5 +1,5 @@
 // A state asks to move by an event: the machine decides, and a person where the row wants that.
-import { isJsonObject, type JsonObject } from "../../base/json.ts";
+import { isJsonObject, type JsonObject, wellFormed } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
 import { stepIds, stepNames } from "../../journal/step-id.ts";
@@ -32,8 +32,8 @@ export async function acceptEvent(
   const { deps } = execution;
   const { turn, callId } = candidate;
   const place = { turn, ...(callId === undefined ? {} : { callId }) };
-  const event = deps.secrets.text(candidate.event);
-  const masked = deps.secrets.json(candidate.data);
+  const event = deps.secrets.text(candidate.event.toWellFormed());
+  const masked = wellFormed(deps.secrets.json(candidate.data));
   const data = isJsonObject(masked) ? masked : {};
   const input: Approvable = { kind: "event", event, data, ctx };
   const requestId = stepIds.inAttempt(executionId, attemptNumber, stepNames.accept(turn, number));

@@ -1,7 +1,15 @@
 // A person approves a move of the machine: one transition, by the digest of what they were shown, once.
 import { digestOf } from "../../base/canonical.ts";
 import { SluiceError } from "../../base/errors.ts";
-import { field, isJsonObject, type Json, type JsonObject, numberField, textField } from "../../base/json.ts";
+import {
+  field,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  numberField,
+  textField,
+  wellFormed,
+} from "../../base/json.ts";
 import type { EventDraft, EventType } from "../../journal/events.ts";
 import { decodeValue } from "../../journal/record.ts";
 import type { OpenRequest, RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.ts";
@@ -80,7 +88,7 @@ function aboutOther({ of, requestId }: TransitionRequest): SluiceError {
 async function opened(request: TransitionRequest, call: StepCall, effect: ApproveEffect): Promise<PendingDecision> {
   const { of, requestId } = request;
   const { deps } = of;
-  const body = deps.secrets.json(bodyOf(request, effect));
+  const body = wellFormed(deps.secrets.json(bodyOf(request, effect)));
   const own = isJsonObject(body) ? body : {};
   const digest = digestOf(own);
   call.event(request.event("request.opened", { requestId, kind: "approveTransition", digest, body: own }));

@@ -1,6 +1,6 @@
 import { digestOf } from "../../base/canonical.ts";
 import { messageOf } from "../../base/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../base/json.ts";
+import { isJsonObject, type Json, type JsonObject, wellFormed } from "../../base/json.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
 import { stepIds, stepNames } from "../../journal/step-id.ts";
 import { compileSchema } from "../../schema/compile-schema.ts";
@@ -31,7 +31,7 @@ export async function askPerson(attempt: Attempt, { name, question, timeoutMs }:
   const open = (step: StepCall): OpenedRequest => {
     const at = deps.clock.now();
     const deadline = timeoutMs === undefined ? {} : { until: at + timeoutMs };
-    const masked = deps.secrets.json({ ...question, executionId, attempt: number, ...deadline });
+    const masked = wellFormed(deps.secrets.json({ ...question, executionId, attempt: number, ...deadline }));
     const body = isJsonObject(masked) ? masked : {};
     const fault = schemaFault(body);
     if (fault !== undefined) return { kind: "not_asked", outcome: unanswered("invalid", fault) };
