@@ -1,5 +1,5 @@
 import { keysInVariables, SHORTEST_SECRET, urlPasswords } from "../../secrets/detect.ts";
-import { looksRandom } from "../../secrets/encodings.ts";
+import { looksRandom } from "../../secrets/key-names.ts";
 import type { McpServerConfig, McpSettings } from "./config.ts";
 
 /** Flags whose value is a key. */
