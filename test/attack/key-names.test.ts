@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { sessionSecrets } from "../../packages/stages/src/secrets/detect.ts";
+import { type McpServerConfig, readMcpServers } from "../../packages/stages/src/tools/mcp/config.ts";
+import { keysOf } from "../../packages/stages/src/tools/mcp/keys.ts";
 
 const KEY = "q8Zk2mT5vXw9Lp3R";
 const split = (env: Record<string, string>) => sessionSecrets(env, { named: [], passed: [], values: [] });
@@ -95,4 +97,44 @@ test.each([
   expect(filter.text(value)).toBe(value.replace(key, `[redacted:${name}]`));
   expect(filter.text(`key ${key}`)).toBe(`key [redacted:${name}]`);
   expect(childEnv).toEqual({ HOME: "/h" });
+});
+
+describe("the keys in the settings of an MCP server", () => {
+  const found = (settings: McpServerConfig): readonly string[] => [...keysOf(readMcpServers({ one: settings })).keys()];
+
+  test.each([
+    [
+      { url: "https://h.example/mcp?api_key=onlyletters&token=alsoletters&page=firstpage" },
+      ["onlyletters", "alsoletters"],
+    ],
+    [{ url: `https://h.example/mcp?session=${KEY}` }, [KEY]],
+    [
+      { command: "docker", args: ["run", "-e", "GITHUB_TOKEN=onlyletters", "-e", "MODE=production", "image"] },
+      ["onlyletters"],
+    ],
+    [
+      { command: "docker", args: ["run", "--env", "DB_PASS=onlyletters", "--env=API_KEY=alsoletters", "image"] },
+      ["onlyletters", "alsoletters"],
+    ],
+    [{ command: "env", args: ["API_KEY=onlyletters", "MODE=production", "server"] }, ["onlyletters"]],
+    [
+      { command: "npx", args: ["mcp-remote", "https://h.example", "--header", "Authorization: Bearer onlyletters"] },
+      ["onlyletters"],
+    ],
+    [{ command: "npx", args: ["mcp-remote", "https://h.example", "--header=X-Api-Key:onlyletters"] }, ["onlyletters"]],
+    [{ command: "curl", args: ["-H", `X-Session: ${KEY}`, "-H", "Accept: application/json"] }, [KEY]],
+    [{ command: "npx", args: ["mcp-remote", "https://h.example/mcp?api_key=onlyletters"] }, ["onlyletters"]],
+    [{ command: "server", args: ["--database-url=postgres://u:onlyletters@h/db"] }, ["onlyletters"]],
+    [
+      { command: "server", args: ["--api-key", "onlyletters", "--api-key=alsoletters"] },
+      ["onlyletters", "alsoletters"],
+    ],
+    [{ command: "npx", args: ["mcp-remote", "https://h.example", "--header", "Authorization:$AUTH_HEADER"] }, []],
+    [
+      { command: "server", args: ["--config=settings.json", "--mode", "production", "--header", "Accept: text/plain"] },
+      [],
+    ],
+  ])("%j", (settings, keys) => {
+    expect(found(settings)).toEqual(keys);
+  });
 });
