@@ -270,7 +270,7 @@ test("the results that a host reports, and prompts, come whole to where they are
 test("the last line of a file of more than 10 MB is cut before a secret that would not be whole", async () => {
   const folder = tempFolder();
   const secret = "пароль-для-входа-12345678";
-  folder.put("big.txt", `${"x\n".repeat(5 * 1024 * 1024 - 10)}${secret}${"y".repeat(100)}`);
+  folder.put("big.txt", `${"x\n".repeat(5 * 1024 * 1024 - 10)}zz${secret}${"y".repeat(100)}`);
   const input = { file_path: "big.txt", offset: 5 * 1024 * 1024 - 10 };
   const result = await stageIn(folder, { secrets: filterOf(secret) }).use(readTool, input);
   expect(textOf(result)).toContain("Only the first 10485760 can be shown");
