@@ -1,17 +1,31 @@
 import { done, pipeline, stage } from "@sluice/core";
+import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
 import { createSession } from "@sluice/stages";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { outputIn, textIn } from "../../packages/gateway/src/hooks/adapters/fields.ts";
+import { nativeTools } from "../../packages/gateway/src/hooks/tools/native-tools.ts";
 import { pageText } from "../../packages/stages/src/models/reply/html-page.ts";
+import { filesNow } from "../../packages/stages/src/pipelines/changes.ts";
+import { maskedCut, maskedTail } from "../../packages/stages/src/secrets/cut-text.ts";
+import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
+import { projectReader } from "../../packages/stages/src/session/project-facts.ts";
+import { readTool } from "../../packages/stages/src/tools/files/read.ts";
+import { readMcpServers } from "../../packages/stages/src/tools/mcp/config.ts";
 import { readAnswer } from "../../packages/stages/src/tools/mcp/content.ts";
-import { readDefinition } from "../../packages/stages/src/tools/mcp/definition.ts";
+import type { ListedTool } from "../../packages/stages/src/tools/mcp/definition.ts";
+import { offeredOf } from "../../packages/stages/src/tools/mcp/offered.ts";
+import { grepTool } from "../../packages/stages/src/tools/search/grep.ts";
+import { readSkillTool } from "../../packages/stages/src/tools/skills/read-skill.ts";
+import { findSkills } from "../../packages/stages/src/tools/skills/skill-folders.ts";
 import { caller, completed, work as kind, noModel, session as testSession } from "../support/run-kit.ts";
 import { talker } from "../support/talker.ts";
-import { tempFolder } from "../support/tools.ts";
+import { stageIn, tempFolder, textOf } from "../support/tools.ts";
 
 // An output that is cut in the middle of a secret, of which no part may remain.
 
 const KEY = "c4stle-of-sand-and-glass";
+const MOST_AGENTS = 32_768;
 
 test.each([14_980, 14_990, 14_999])(
   "a key that the cut of an output at character 15,000 would halve is masked whole: it begins at %i",
@@ -113,22 +127,162 @@ test("a declared secret of several lines is masked where its lines are numbered,
   expect(read).toContain("[redacted:SIGNING");
 });
 
-test.each([
-  ["the title of an HTML page", (key: string) => pageText(`<title>${"a ".repeat(45)}${key}</title>`, undefined)],
-  [
-    "a link in an answer of an MCP server",
-    (key: string) => {
-      const link = { type: "resource_link", name: "x", uri: `https://host.example/?token=${key}` };
-      return JSON.stringify(readAnswer("T", { content: [link] }));
-    },
-  ],
-  [
-    "the description of a tool of an MCP server",
-    (key: string) => {
-      const description = `${"word ".repeat(795)}${key}`;
-      return readDefinition({ name: "t", description, inputSchema: { type: "object" } }).description;
-    },
-  ],
-])("%s is cut before a key that would not be whole", (_what, shown) => {
-  expectNoPart(shown(LONG_KEY), LONG_KEY);
+/** Secrets with blanks and with letters of any language: no rule about words finds their end. */
+const PHRASES = [
+  LONG_KEY,
+  "correct horse battery staple 7",
+  "geheim-zugang-für-alle-übrigen-1234567",
+  "пароль-для-входа-12345678",
+  "パスワード秘密情報一二三四五六",
+];
+
+function filterOf(secret: string) {
+  return createSecretFilter(secretForms(new Map([[secret, "SECRET"]])));
+}
+
+/** The tools that are offered of those that a server lists. */
+function offered(listed: readonly ListedTool[], filter: SecretFilter) {
+  const [server] = readMcpServers({ one: { command: "server" } });
+  if (server === undefined) throw new Error("there is no server");
+  return offeredOf(server, listed, filter);
+}
+
+/** Every place of a secret around a cut, such that the cut goes through it. */
+function placesAround(cut: number, secret: string): readonly number[] {
+  return Array.from({ length: Math.min(secret.length + 1, 40) }, (_, back) => cut - back);
+}
+
+describe.each(PHRASES)("of the secret %s, no part is left where", (secret) => {
+  const filter = filterOf(secret);
+  const part = Math.min(8, secret.length - 1);
+
+  test.each([
+    ["ripgrep", grepTool()],
+    ["the built-in search", grepTool({ ripgrep: null })],
+  ])("%s cuts a line before it is masked", async (_name, grep) => {
+    const folder = tempFolder();
+    const places = [7_970, 7_990, 7_999, 8_000 - Math.floor(secret.length / 2)];
+    // Masks are shorter than secrets, so what is cut at 8,000 characters comes near the beginning.
+    const lines = places.map((at) => {
+      const copies = `${secret} `.repeat(Math.floor((at - 7) / (secret.length + 1)));
+      return `needle ${copies}${"-".repeat(at - 7 - copies.length)}${secret}${"y".repeat(9_000)}`;
+    });
+    folder.put("long.txt", `${lines.join("\n")}\nneedle ${secret.repeat(Math.ceil(9_000 / secret.length))}\n`);
+    const result = await stageIn(folder, { secrets: filter }).use(grep, { pattern: "needle", output_mode: "content" });
+    expect(textOf(result).match(/\[\.\.\. line cut\]/g)).toHaveLength(lines.length + 1);
+    expectNoPart(filter.text(textOf(result)), secret, part);
+  });
+
+  test("AGENTS.md is cut", async () => {
+    for (const at of [MOST_AGENTS - 1, MOST_AGENTS - 5, MOST_AGENTS - Math.floor(Buffer.byteLength(secret) / 2)]) {
+      const folder = tempFolder();
+      folder.put("AGENTS.md", `${"x".repeat(at)}${secret}${" y".repeat(500)}`);
+      const read = projectReader({ agents: true, skills: false }, { root: folder.root }, false);
+      const { agents = "" } = await read.read(filter);
+      expect(agents).toContain("[only its first 32768 bytes are shown]");
+      expectNoPart(filter.text(agents), secret, part);
+    }
+  });
+
+  test("a skill and its description are cut", async () => {
+    for (const at of [59_995, 59_970]) {
+      const folder = tempFolder();
+      const head = `---\nname: deploy\ndescription: ${"w".repeat(at - 58_980)}${secret} and more words\n---\n`;
+      folder.put(".agents/skills/deploy/SKILL.md", `${head}${"x".repeat(at)}${secret}${" y".repeat(130_000)}`);
+      const [skill] = await findSkills({ root: folder.root }, filter);
+      expectNoPart(filter.text(skill?.description ?? ""), secret, part);
+      const result = await stageIn(folder, { secrets: filter }).use(readSkillTool, { name: "deploy" });
+      expectNoPart(filter.text(textOf(result)), secret, part);
+    }
+  });
+
+  test("the title of an HTML page is too long", () => {
+    for (const limit of [100, 200, 1_000])
+      for (const at of placesAround(limit, secret)) {
+        const title = `${"a".repeat(at)}${secret} and more`;
+        expectNoPart(filter.text(pageText(`<title>${title}</title>`, undefined)), secret, part);
+      }
+    const page = `<title>${" ".repeat(64 * 1024 - 20)}${secret}</title>`;
+    expectNoPart(filter.text(pageText(page, undefined)), secret, part);
+  });
+
+  test("a link in an answer of an MCP server is cut", () => {
+    for (const at of placesAround(300, secret)) {
+      const link = { type: "resource_link", name: "x", uri: `${"h".repeat(at)}${secret} and more` };
+      expectNoPart(JSON.stringify(readAnswer("T", { content: [link] }, filter)), secret, part);
+    }
+  });
+
+  test("the description of a tool of an MCP server is cut", () => {
+    const inputSchema = { type: "object" } as const;
+    for (const at of placesAround(4_000, secret)) {
+      const description = `${"w".repeat(at)}${secret} and more words ${"x ".repeat(300)}`;
+      const listed = [
+        { name: "t", description, inputSchema },
+        { name: "other", inputSchema },
+      ];
+      const { tools, faults } = offered(listed, filter);
+      expect(tools.map(({ own }) => own)).toEqual(["other"]);
+      expect(faults).toEqual(['its tool "t" is excluded: its definition contains a key']);
+    }
+  });
+
+  test("a file that a review reads is cut", () => {
+    for (const at of placesAround(20_000, secret)) {
+      const folder = tempFolder();
+      folder.put("a.txt", `first line\n${"x".repeat(at - 11)}${secret}${"y".repeat(100)}`);
+      const shown = JSON.stringify(filter.json(filesNow(folder.root, ["a.txt"])));
+      expect(shown).toContain("first line");
+      expectNoPart(shown, secret, part);
+    }
+  });
+
+  test("the result of a call of another agent is cut", async () => {
+    const folder = tempFolder();
+    folder.put("a.txt", "");
+    const input = { file_path: folder.path("a.txt") };
+    const output = `${"x".repeat(499_990)}${secret}`;
+    const tools = nativeTools({ handOver: () => Promise.resolve({ ok: true, output }) });
+    const bound = await tools.find(({ name }) => name === "Read")?.bind(input);
+    if (bound?.ok !== true) throw new Error("there is no Read");
+    const result = await bound.execute(stageIn(folder, { secrets: filter }).judge(readTool, input).call);
+    expect(textOf(result).length).toBeLessThanOrEqual(500_000);
+    expectNoPart(textOf(result), secret, part);
+  });
+
+  test("the error output of an MCP server is cut", () => {
+    for (let at = 0; at < secret.length; at += 3) {
+      const said = `${"x".repeat(3_000)}${secret}${"y".repeat(2_000 - at)}`;
+      let kept = "";
+      for (const chunk of said.match(/.{1,700}/gs) ?? []) kept = maskedTail(kept + chunk, 2_000, filter);
+      expectNoPart(filter.text(kept), secret, part);
+    }
+  });
+});
+
+test("the results that a host reports, and prompts, come whole to where they are masked", () => {
+  const long = `${"x".repeat(499_950)}${LONG_KEY}`;
+  expect(outputIn({ tool_response: long }, "tool_response")).toBe(long);
+  expect(outputIn({ tool_response: { text: long } }, "tool_response")).toEqual({ text: long });
+  expect(textIn({ prompt: long }, "prompt")).toBe(long);
+});
+
+test("the last line of a file of more than 10 MB is cut before a secret that would not be whole", async () => {
+  const folder = tempFolder();
+  const secret = "пароль-для-входа-12345678";
+  folder.put("big.txt", `${"x\n".repeat(5 * 1024 * 1024 - 10)}zz${secret}${"y".repeat(100)}`);
+  const input = { file_path: "big.txt", offset: 5 * 1024 * 1024 - 10 };
+  const result = await stageIn(folder, { secrets: filterOf(secret) }).use(readTool, input);
+  expect(textOf(result)).toContain("Only the first 10485760 can be shown");
+  expectNoPart(textOf(result), secret, 3);
+});
+
+test("a secret that ends where another one may begin is masked whole", () => {
+  const filter = createSecretFilter(
+    new Map([
+      ["alpha-omega-1234", "A"],
+      ["1234-and-more-of-it", "B"],
+    ]),
+  );
+  expectNoPart(maskedCut("the key is alpha-omega-1234", filter), "alpha-omega-1234", 4);
 });

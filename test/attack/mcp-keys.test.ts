@@ -1,5 +1,6 @@
 import type { JSONRPCMessage } from "@ai-sdk/mcp";
 import { expect, test } from "vitest";
+import { NO_MASK } from "../../packages/stages/src/secrets/cut-text.ts";
 import { Transport } from "../../packages/stages/src/tools/mcp/transport/transport.ts";
 
 /** A connection without a server. */
@@ -34,6 +35,7 @@ async function delivered(text: string): Promise<{
   const loose = new Loose({
     maxMessageBytes: 1_000_000,
     validate: (value) => JSON.parse(JSON.stringify(value)),
+    secrets: NO_MASK,
     notice: (message) => void notices.push(message),
   });
   loose.onmessage = (message) => void messages.push(message);

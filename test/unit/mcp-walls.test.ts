@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { systemClock } from "@sluice/core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
+import { NO_MASK } from "../../packages/stages/src/secrets/cut-text.ts";
 import { type McpServerConfig, readMcpServers } from "../../packages/stages/src/tools/mcp/config.ts";
 import { createLink, type Link } from "../../packages/stages/src/tools/mcp/transport/connection.ts";
 import { loadMcpSdk } from "../../packages/stages/src/tools/mcp/transport/sdk.ts";
@@ -38,7 +39,7 @@ async function start(world: WallWorld, config: McpServerConfig, programs?: reado
     {
       runId: "r1",
       env: world.env,
-      secrets: { text: (text) => text },
+      secrets: NO_MASK,
       wall: { sandbox, plan: () => ({ absent, readOnly: [] }) },
     },
   );

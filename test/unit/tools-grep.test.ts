@@ -56,6 +56,18 @@ describe.each([
     ]);
   });
 
+  test("a line that ends like the remark about a cut line is shown whole", async () => {
+    const folder = tempFolder();
+    for (const end of ["[... omitted end of long line]", "[... 2 more matches]"]) {
+      folder.put("a.ts", `hit ${end}\n`);
+      expect(await grep(folder, { pattern: "hit", output_mode: "content" })).toEqual([`a.ts:1:hit ${end}`]);
+    }
+    folder.put("a.ts", `hit ${"ü".repeat(9_000)} hit\n`);
+    expect(await grep(folder, { pattern: "hit", output_mode: "content" })).toEqual([
+      `a.ts:1:hit ${"ü".repeat(496)} [... line cut]`,
+    ]);
+  });
+
   test("count gives the number of matching lines by file", async () => {
     const folder = tempFolder();
     folder.put("a.ts", "x x\nx\ny\n");

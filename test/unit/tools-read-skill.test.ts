@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
+import { NO_MASK } from "../../packages/stages/src/secrets/cut-text.ts";
 import { builtinTools } from "../../packages/stages/src/tools/builtin-tools.ts";
 import { readSkillTool } from "../../packages/stages/src/tools/skills/read-skill.ts";
 import { findSkills, skillNames } from "../../packages/stages/src/tools/skills/skill-folders.ts";
@@ -22,7 +23,7 @@ function project(): TestWorkspace {
 }
 
 test("skills of the three folders are found by their folder's name, with descriptions", async () => {
-  expect(await findSkills(project())).toEqual([
+  expect(await findSkills(project(), NO_MASK)).toEqual([
     { name: "docx", description: "Write letters.", path: ".claude/skills/docx" },
     { name: "own", description: "It's: ours", path: ".sluice/skills/own" },
     { name: "pdf", description: "Fill in PDF forms.", path: ".agents/skills/pdf" },
@@ -32,7 +33,7 @@ test("skills of the three folders are found by their folder's name, with descrip
 test("of two skills with one name, that in .agents wins", async () => {
   const folder = project();
   folder.put(".sluice/skills/pdf/SKILL.md", "---\ndescription: another\n---\n");
-  expect((await findSkills(folder)).filter(({ name }) => name === "pdf")).toMatchObject([
+  expect((await findSkills(folder, NO_MASK)).filter(({ name }) => name === "pdf")).toMatchObject([
     { path: ".agents/skills/pdf" },
   ]);
 });
@@ -170,5 +171,5 @@ test.each([
   ["---\ndescription: never closed\n", ""],
   [`---\ndescription: ${"x".repeat(2_000)}\n---\n`, `${"x".repeat(1_024)}…`],
 ])("the description of %j is %j", (text, description) => {
-  expect(readSkillText(text).description).toBe(description);
+  expect(readSkillText(text, NO_MASK).description).toBe(description);
 });

@@ -2,6 +2,7 @@
 
 export { removeOutputs } from "./kinds/commands/streams.ts";
 export { sandboxedProgram } from "./sandbox/program-sandbox.ts";
+export { maskedHead, NO_MASK } from "./secrets/cut-text.ts";
 export { commandJudge } from "./tools/bash/bash-tool.ts";
 export { endProcessesOf } from "./tools/bash/process.ts";
 export { reportingChanges } from "./tools/bash/workspace-diff.ts";

@@ -31,15 +31,18 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
     for (const [value, name] of known) result = result.replaceAll(value, () => marked(name));
     return result;
   };
-  // A secret of digits may appear as a number, which has fewer digits if there are many.
-  const numbers = known.filter(([value]) => /^[-+.\deE]+$/.test(value));
+  // A secret of digits may appear as a number.
+  const numbers = known.some(([value]) => /^[-+.\deE]+$/.test(value));
+  // A number holds sixteen digits at most; of more, other digits are left.
+  const long = new Map(known.flatMap(([value, name]) => (/^[1-9]\d{15,}$/.test(value) ? [[Number(value), name]] : [])));
   const cleanNumber = (value: number): Json => {
+    const name = long.get(Math.abs(value));
+    if (name !== undefined) return marked(name);
     const text = String(value);
-    const same = numbers.find(([secret]) => Number(secret) === value);
-    const masked = same === undefined ? clean(text) : marked(same[1]);
+    const masked = clean(text);
     return masked === text ? value : masked;
   };
-  const cleaner: Cleaner = { text: clean, number: (value) => (numbers.length > 0 ? cleanNumber(value) : value) };
+  const cleaner: Cleaner = { text: clean, number: (value) => (numbers ? cleanNumber(value) : value) };
   const byStart = Map.groupBy(
     known.map(([value]) => value),
     (value) => value.charAt(0),

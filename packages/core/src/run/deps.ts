@@ -53,7 +53,8 @@ export interface RunDeps {
 }
 
 export interface ProjectReader {
-  read(): Promise<ProjectFacts>;
+  /** Masks what it cuts. The run masks the rest. */
+  read(secrets: SecretFilter): Promise<ProjectFacts>;
   /** Whether this run's journal begins with the step that records it. Without it, a run that continues with a changed pipeline reads again. */
   readonly recorded: boolean;
 }

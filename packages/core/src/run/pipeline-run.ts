@@ -88,7 +88,7 @@ async function runFromStart(walk: Walk, start: Decided): Promise<ProgramEnd> {
 
 /** One reading for the whole run, so that a resume, or a stage that changes the files, changes no later prompt. */
 async function readProject(project: ProjectReader, { secrets }: RunDeps, steps: StepRunner): Promise<ProjectFacts> {
-  const read = async (): Promise<ProjectFacts> => maskSecrets(await project.read(), secrets);
+  const read = async (): Promise<ProjectFacts> => maskSecrets(await project.read(secrets), secrets);
   return await (project.recorded ? steps.run(stepIds.project, read) : read());
 }
 

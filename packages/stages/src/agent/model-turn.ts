@@ -7,7 +7,8 @@ import { mostOf } from "../models/pricing/prices.ts";
 import { advised } from "../models/provider-advice.ts";
 import { type AfterFailure, afterFailure, type FailedCalls, mayRetry } from "../models/provider-faults.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
-import { cutText, LiveText } from "../secrets/live-text.ts";
+import { maskedCut } from "../secrets/cut-text.ts";
+import { LiveText } from "../secrets/live-text.ts";
 import type { AgentSpec } from "./agent-spec.ts";
 import { type CallUsage, maxOutput, NO_USAGE, readReservation, spentOn, spentOnFailure } from "./budget.ts";
 import type { Completion } from "./completion/completion.ts";
@@ -249,7 +250,7 @@ function modelPlace(
 /** A reply that was stopped keeps its text, which the next execution of the state reads. */
 function withPartial(record: ModelStepRecord, said: string, { secrets }: ActScope): ModelStepRecord {
   if (record.kind !== "failed" || record.error.kind !== "aborted" || said === "") return record;
-  return { ...record, partial: cutText(said, secrets) };
+  return { ...record, partial: maskedCut(said, secrets) };
 }
 
 /** The streamed texts of one reply; each is created when its first piece arrives. */

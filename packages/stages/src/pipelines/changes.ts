@@ -2,7 +2,6 @@ import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } fro
 import { relative, resolve, sep } from "node:path";
 import type { Json } from "@sluice/core";
 import { messageOf, shape } from "@sluice/core/runtime";
-import { withoutCutWord } from "../secrets/encodings.ts";
 
 /** A stage's report of one changed file. */
 export const changeSchema = shape.openObject({
@@ -42,10 +41,16 @@ function contentOf(workspace: string, file: string): { readonly [key: string]: J
     const content = bytes.subarray(0, length).toString("utf8").toWellFormed();
     if (content.includes("\0")) return { missing: "a binary file" };
     if (stat.size <= MAX_FILE) return { content };
-    return { content: withoutCutWord(content), cut: `the first ${MAX_FILE} of ${stat.size} bytes` };
+    const lines = wholeLines(content);
+    return { content: lines, cut: `the first ${Buffer.byteLength(lines)} of ${stat.size} bytes` };
   } catch (thrown) {
     return { missing: messageOf(thrown) };
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
   }
+}
+
+/** Without the line that was cut: known secrets are masked later, and half of one would not be found. */
+function wholeLines(text: string): string {
+  return text.slice(0, text.lastIndexOf("\n") + 1);
 }

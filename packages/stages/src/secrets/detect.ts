@@ -1,16 +1,13 @@
 import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
-import { looksRandom, secretForms } from "./encodings.ts";
+import { secretForms } from "./encodings.ts";
+import { isKeyName, isKeySetting, isKeyWord, looksLikeKey, looksRandom, mayBeKeyName } from "./key-names.ts";
+import { pairedKeys } from "./parts.ts";
 
-/** Names of variables that hold keys. */
-const KEY_VARIABLE =
-  /(?:^|_)(?:API_?KEY|ACCESS_?KEY(?:_ID)?|SECRET(?:_KEY(?:_BASE)?)?|AUTH|PRIVATE_KEY|CREDENTIALS?|PASS|PAT|PWD)$|(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|BEARER_TOKEN_\w+)$/i;
-/** Many of these are not secret (`SORT_KEY=name`), so the value must look like a secret too. */
-const PERHAPS_KEY = /(?:^|_)KEY$/i;
-/** The end of names of settings that hold keys. */
-const KEY_WORD = /(?:key|token|secret|password|auth)$/i;
 /** Programs need these in any case. */
 const NEVER_SECRET = new Set(["PATH", "PWD", "OLDPWD", "HOME"]);
 const URL_PASSWORD = /:\/\/[^\s/:@]*:([^\s/@]+)@/g;
+/** Some addresses have a key in place of a user. */
+const URL_USER = /:\/\/([^\s/:@]+):?@/g;
 /** Shorter values occur in ordinary text: such a variable is not passed to child processes, but its value is not redacted. */
 export const SHORTEST_SECRET = 8;
 
@@ -47,11 +44,11 @@ export function sessionSecrets(
   for (const [name, value] of set) {
     const text = value.trim();
     const known = [...named, ...declared].includes(name) || values.includes(value) || given.has(text);
-    const passwords = urlPasswords(value);
-    if (!known && (NEVER_SECRET.has(name) || !(isKey(name, text) || passwords.length > 0))) continue;
+    const inside = [...urlPasswords(value), ...pairedKeys(value)];
+    if (!known && (NEVER_SECRET.has(name) || !(isKey(name, text) || inside.length > 0))) continue;
     secretNames.add(name);
-    if (known ? text.length >= SHORTEST_SECRET : isKey(name, text) && looksRandom(text)) hidden.set(text, name);
-    for (const password of passwords) if (looksRandom(password)) hidden.set(password, name);
+    if (known ? text.length >= SHORTEST_SECRET : isKey(name, text) && looksLikeKey(text)) hidden.set(text, name);
+    for (const key of inside) if (looksRandom(key)) hidden.set(key, name);
   }
   for (const value of values) if (!hidden.has(value)) hidden.set(value, "model key");
   for (const [value, name] of given) if (!hidden.has(value)) hidden.set(value, name);
@@ -79,13 +76,8 @@ export function rememberedSecrets(
   };
 }
 
-/** Whether the name of a variable says that it holds a key. */
-function isKeyName(name: string): boolean {
-  return KEY_VARIABLE.test(name);
-}
-
 function isKey(name: string, text: string): boolean {
-  return isKeyName(name) || (PERHAPS_KEY.test(name) && looksRandom(text));
+  return isKeyName(name) || (mayBeKeyName(name) && looksLikeKey(text));
 }
 
 /** The keys among variables that settings or definitions give to processes, each with its name. */
@@ -93,15 +85,16 @@ export function keysInVariables(
   variables: Readonly<Record<string, string>>,
 ): readonly (readonly [value: string, name: string])[] {
   return Object.entries(variables).flatMap(([name, value]) => [
-    ...(isKeyName(name) || KEY_WORD.test(name) ? [[value.trim(), name] as const] : []),
-    ...urlPasswords(value).map((password) => [password, name] as const),
+    ...(isKeySetting(name) || isKey(name, value.trim()) ? [[value.trim(), name] as const] : []),
+    ...[...urlPasswords(value), ...pairedKeys(value)].map((key) => [key, name] as const),
   ]);
 }
 
-/** The passwords in the URLs of a value, as they stand there and decoded. */
+/** The passwords in the URLs of a value, and users that look like keys, as they stand there and decoded. */
 export function urlPasswords(value: string): readonly string[] {
-  const encoded = [...value.matchAll(URL_PASSWORD)].flatMap((found) => found[1] ?? []);
-  return [...new Set(encoded.flatMap((password) => [password, decoded(password)]))];
+  const passwords = [...value.matchAll(URL_PASSWORD)].flatMap((found) => found[1] ?? []);
+  const users = [...value.matchAll(URL_USER)].flatMap((found) => found[1] ?? []).filter(isKeyWord);
+  return [...new Set([...passwords, ...users].flatMap((encoded) => [encoded, decoded(encoded)]))];
 }
 
 /** The text itself if it is not encoded. */

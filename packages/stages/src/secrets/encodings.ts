@@ -1,5 +1,6 @@
 import type { SignalMessage } from "@sluice/core";
 import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
+import { partsOf } from "./parts.ts";
 
 /**
  * Every encoding in which known secrets are searched for, with the secret's name: plain, in JSON as encoders write it, in JSON
@@ -25,60 +26,54 @@ function formsOf(value: string): readonly string[] {
 /** Tool arguments are JSON in JSON, and providers quote them in errors. */
 function jsonForms(value: string): readonly string[] {
   const plain = escaped(value);
+  const forms = new Set([plain]);
   const slashed = plain.replaceAll("/", "\\/");
-  const forms = [
-    plain,
-    slashed,
+  forms.add(slashed);
+  if (CODED.test(plain)) {
     // As Go writes it, Gson, Python, PHP and .NET.
-    coded(plain, /[<>&]/g),
-    coded(plain, /[<>&='\u2028\u2029]/g),
-    coded(plain, /[^ -~]/g),
-    coded(slashed, /[^ -~]/g),
-    coded(plain.replaceAll('\\"', '"'), /["<>&'+`]|[^ -~]/g, (code) => code.toUpperCase()),
-  ];
-  return [...forms, ...forms.map(escaped)];
+    forms.add(coded(plain, /[<>&\u2028\u2029]/g));
+    forms.add(coded(plain, /[<>&='\u2028\u2029]/g));
+    forms.add(coded(plain, /[^ -~]/g));
+    forms.add(coded(slashed, /[^ -~]/g));
+    forms.add(coded(plain.replaceAll('\\"', '"'), /["<>&'+`]|[^ -~]/g, (code) => code.toUpperCase()));
+  }
+  return [...forms].flatMap((form) => [form, escaped(form)]);
 }
+
+/** What an encoder of JSON may write as a code. */
+const CODED = /["<>&'=+`]|[^ -~]/;
 
 /** Escapes characters as four hexadecimal digits. */
 function coded(text: string, characters: RegExp, letters = (code: string): string => code): string {
   return text.replaceAll(characters, (one) => `\\u${letters(one.charCodeAt(0).toString(16).padStart(4, "0"))}`);
 }
 
-/** As JavaScript encodes a component, RFC 3986 (also with its slashes kept), and a form. */
+/**
+ * As encoders of addresses write it: JavaScript's for a component, a form and the user of an address; and RFC 3986, also with slashes
+ * kept, or with `+` for a blank.
+ */
 function urlForms(value: string): readonly string[] {
   const component = encodeURIComponent(value);
-  const strict = component.replaceAll(/[!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
-  const form = new URLSearchParams([["", value]]).toString().slice(1);
-  return [component, strict, strict.replaceAll("%2F", "/"), form].flatMap((encoded) => [
-    encoded,
-    encoded.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
+  if (PLAIN.test(component)) return [component];
+  const strict = component.replaceAll(/[!'()*]/g, percent);
+  const forms = new Set([
+    component,
+    strict,
+    strict.replaceAll("%2F", "/"),
+    strict.replaceAll("%20", "+"),
+    component.replaceAll(/[!'()~]/g, percent).replaceAll("%20", "+"),
+    component.replaceAll(/%2[4-6BC]/g, decodeURIComponent),
   ]);
+  return [...forms].flatMap((encoded) => [encoded, encoded.replaceAll(PERCENT_CODE, (code) => code.toLowerCase())]);
 }
 
-/** Shorter lines are found only with the rest of their secret. */
-const SHORTEST_LINE = 16;
-/** Shorter words of a line of several are found only with the rest of their secret: they may be names that other files use. */
-const SHORTEST_WORD = 32;
-/**
- * The lines of a secret such as a PEM file, for where each has its number before it or only some are shown; of lines with blanks
- * and of JSON, the words that look like keys. In variables, `\n` often stands for the end of a line.
- */
-function partsOf(value: string): readonly string[] {
-  if (!/[\n{]|\\n/.test(value)) return [];
-  return value
-    .split(/\r?\n|(?:\\r)?\\n/)
-    .flatMap((line) =>
-      /[\s{]/.test(line)
-        ? line.split(/[^\w+/=-]+/).filter((word) => word.length >= SHORTEST_WORD && looksRandom(word))
-        : line.length >= SHORTEST_LINE
-          ? [line]
-          : [],
-    );
-}
+/** What no encoder of addresses changes. */
+const PLAIN = /^[\w.-]*$/;
+/** Codes that have a letter. */
+const PERCENT_CODE = /%(?:[A-F][0-9A-F]|[0-9][A-F])/g;
 
-/** Excludes passwords such as `postgres`: redacting ordinary words would break files and protect nothing. */
-export function looksRandom(text: string): boolean {
-  return text.length >= 16 && /\d/.test(text) && /[A-Za-z]/.test(text) && !/\s/.test(text);
+function percent(one: string): string {
+  return `%${one.charCodeAt(0).toString(16).toUpperCase()}`;
 }
 
 function escaped(text: string): string {
@@ -103,21 +98,4 @@ export function maskOutgoing(known: ReadonlyMap<string, string>) {
     },
     text: (text: string): string => filter().text(text),
   };
-}
-
-/**
- * The beginning of a text, without the word that would be cut: known secrets are masked later, and half of one would not be found.
- * Words end at whatever is no visible ASCII character.
- */
-export function wholeWords(text: string, longest: number): string {
-  if (text.length <= longest) return text;
-  let end = longest;
-  while (end > 0 && /[!-~]/.test(text.charAt(end))) end -= 1;
-  const isHalfPair = /[\ud800-\udbff]/.test(text.charAt(end - 1));
-  return text.slice(0, isHalfPair ? end - 1 : end);
-}
-
-/** A text that was cut, without the word at its end, which may have gone on. */
-export function withoutCutWord(text: string): string {
-  return wholeWords(`${text}-`, text.length);
 }

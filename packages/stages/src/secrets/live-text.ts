@@ -1,9 +1,5 @@
 import type { TextMask } from "@sluice/core";
-
-/** A text that was cut, without secrets. Leaves out the end if it may be the beginning of one. */
-export function cutText(text: string, secrets: TextMask): string {
-  return secrets.text(text.slice(0, cutBefore(text, text.length - secrets.begun(text), secrets)));
-}
+import { endOfWhole } from "./cut-text.ts";
 
 /** Masks secrets in streamed text. A suffix that may be the beginning of a secret is held back. */
 export class LiveText {
@@ -22,7 +18,7 @@ export class LiveText {
     this.#held += delta;
     // Without a listener all text is held, so that a later listener receives it from the beginning.
     if (!this.#hasListener()) return;
-    this.#release(cutBefore(this.#held, this.#held.length - this.#secrets.begun(this.#held), this.#secrets));
+    this.#release(endOfWhole(this.#held, this.#secrets));
   }
 
   /** The text is complete: shows the held suffix. */
@@ -40,14 +36,4 @@ export class LiveText {
     this.#show(this.#secrets.text(this.#held.slice(0, end)));
     this.#held = this.#held.slice(end);
   }
-}
-
-/** The last index up to `end` at which a text can be split without splitting a secret. */
-function cutBefore(text: string, end: number, secrets: TextMask): number {
-  if (end <= 0) return 0;
-  const whole = secrets.text(text);
-  if (whole === text) return end;
-  let cut = end;
-  while (cut > 0 && secrets.text(text.slice(0, cut)) + secrets.text(text.slice(cut)) !== whole) cut -= 1;
-  return cut;
 }

@@ -65,7 +65,9 @@ const GRACE_MS = 2_000;
 const MOST_BYTES = 16 * 1024 * 1024;
 /** Notifications between two results of a prompt. An honest agent streams some thousands. */
 const MOST_UPDATES = 200_000;
+/** Characters of the end of its error output that are shown, and those that are kept until then. */
 const LONGEST_ERROR = 2_000;
+const KEPT_ERROR = 64_000;
 
 /** Starts an agent without file system and terminal of the client, and opens a session that has our MCP server. Rejects with Error. */
 export async function startAgent(options: AgentProcessOptions): Promise<AgentProcess> {
@@ -253,11 +255,18 @@ function readText(update: SessionUpdate, onText: AgentProcessOptions["onText"]):
   onText(update.sessionUpdate === "agent_message_chunk" ? "text" : "reasoning", update.content.text);
 }
 
+/** Without the line that is cut: known secrets are masked later, and half of one would not be found. */
+function lastLines(text: string): string {
+  if (text.length <= LONGEST_ERROR) return text;
+  const end = text.slice(-LONGEST_ERROR);
+  return end.includes("\n") ? end.slice(end.indexOf("\n") + 1) : "";
+}
+
 /** Resolves when the process has ended, or could not start. */
 function watchExit(child: ChildProcess, name: string, onEnd: (error: Error) => void): Promise<void> {
   let stderr = "";
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    stderr = `${stderr}${text}`.slice(-LONGEST_ERROR);
+    stderr = `${stderr}${text}`.slice(-KEPT_ERROR);
   });
   // A pipe that breaks shows as the end of the process.
   child.stdin?.on("error", () => undefined);
@@ -267,7 +276,7 @@ function watchExit(child: ChildProcess, name: string, onEnd: (error: Error) => v
       resolve();
     });
     child.once("exit", (code, signal) => {
-      const said = visible(stderr.trim());
+      const said = visible(lastLines(stderr.trim()));
       const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
       onEnd(new Error(`the agent ${name} ended with ${how}${said === "" ? "" : `: ${said}`}`));
       resolve();

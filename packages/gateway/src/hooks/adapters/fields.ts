@@ -7,7 +7,6 @@ const LONGEST_ID = 1_024;
 const LONGEST_PATH = 4_096;
 /** Characters of a tool's input as JSON. */
 const LONGEST_INPUT = 2_000_000;
-const LONGEST_OUTPUT = 500_000;
 
 /** The members of one object, each of which has to be read: a member that was not read is refused. */
 export interface Fields {
@@ -139,11 +138,11 @@ function cwdIn(payload: JsonObject): string {
   return cwd;
 }
 
-/** The text of a member, cut to what a task may have. Throws `hook_payload_invalid`. */
+/** The text of a member. Throws `hook_payload_invalid`. */
 export function textIn(payload: JsonObject, name: string): string {
   const value = Object.hasOwn(payload, name) ? payload[name] : undefined;
   if (typeof value !== "string") throw invalidPayload(`${name} is not a text`);
-  return value.slice(0, LONGEST_OUTPUT).toWellFormed();
+  return value.toWellFormed();
 }
 
 /** A tool's input. Throws `hook_payload_invalid`. */
@@ -156,13 +155,10 @@ function inputIn(payload: JsonObject, name: string): JsonObject {
   return given;
 }
 
-/** What a host reports of a call's result, cut. */
+/** What a host reports of a call's result. */
 export function outputIn(payload: JsonObject, name: string): Json {
   const value = Object.hasOwn(payload, name) ? payload[name] : undefined;
-  if (value === undefined) return null;
-  if (typeof value === "string") return value.slice(0, LONGEST_OUTPUT).toWellFormed();
-  const text = JSON.stringify(value);
-  return text.length <= LONGEST_OUTPUT ? value : text.slice(0, LONGEST_OUTPUT).toWellFormed();
+  return typeof value === "string" ? value.toWellFormed() : (value ?? null);
 }
 
 /** Whose event it is. `names` are the members of the session and of the subagent. Throws `hook_payload_invalid`. */

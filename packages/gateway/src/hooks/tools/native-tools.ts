@@ -8,13 +8,14 @@ import {
   SluiceError,
   type Subject,
   systemClock,
+  type TextMask,
   type Tool,
   type ToolCall,
   type ToolResult,
   type Workspace,
 } from "@sluice/core";
 import { toJsonValue } from "@sluice/core/runtime";
-import { commandJudge, fileSubjects, predictChange, reportingChanges } from "@sluice/stages/tools";
+import { commandJudge, fileSubjects, maskedHead, NO_MASK, predictChange, reportingChanges } from "@sluice/stages/tools";
 import { z } from "zod";
 import { type PatchedFile, readPatch } from "./apply-patch.ts";
 
@@ -66,6 +67,14 @@ type Write = z.infer<typeof write>;
 
 const DESCRIPTION = "Carried out by the agent's own host.";
 
+/** Characters of a result that are kept. */
+const LONGEST_OUTPUT = 500_000;
+
+function shortened(output: Json, secrets: TextMask = NO_MASK): Json {
+  const text = typeof output === "string" ? output : JSON.stringify(output);
+  return text.length <= LONGEST_OUTPUT ? output : maskedHead(text, LONGEST_OUTPUT, secrets);
+}
+
 export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
   const {
     handOver,
@@ -76,10 +85,11 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
     clock = systemClock,
   } = given;
   const judge = commandJudge({ variables });
-  const hand = (input: unknown, call: ToolCall): Promise<ToolResult> => {
+  const hand = async (input: unknown, call: ToolCall): Promise<ToolResult> => {
     const json = toJsonValue(input);
     if (!json.ok) throw new Error(`the input is not JSON: ${json.fault}`);
-    return handOver(call, json.value);
+    const result = await handOver(call, json.value);
+    return { ...result, output: shortened(result.output, call.secrets) };
   };
   /** Finds out which watched files the host has changed: what it reports does not say that reliably. */
   const change = (input: unknown, call: ToolCall, outlives = false): Promise<ToolResult> =>

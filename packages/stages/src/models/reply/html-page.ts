@@ -1,7 +1,6 @@
 // A page for browsers where an API's answer was expected: what a proxy, a login or a wrong address sends.
-import { wholeWords } from "../../secrets/encodings.ts";
-
-const LONGEST_TITLE = 100;
+/** A longer title is left out: it would be cut before known secrets are masked. */
+const LONGEST_TITLE = 200;
 /** How much of a page is searched for its title. */
 export const MOST_PAGE_BYTES = 64 * 1024;
 
@@ -15,14 +14,13 @@ export function isHtml(contentType: string | undefined, body: string | undefined
 
 /** `an HTML page ("Sign in") from https://… instead of the API's answer`. The title is untrusted text, on one line. */
 export function pageText(body: string, from: string | undefined): string {
-  const title = /<title[^>]{0,200}>([^<]{1,1000})/i.exec(body.slice(0, MOST_PAGE_BYTES))?.[1] ?? "";
+  const title = /<title[^>]{0,200}>([^<]{1,1000})<\/title/i.exec(body.slice(0, MOST_PAGE_BYTES))?.[1] ?? "";
   const shown = title
     .replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]/gu, " ")
     .replaceAll(/&(#39|\w{2,4});/g, (entity, name: string) => ENTITIES[name] ?? entity)
     .replaceAll(/[\s\p{Cc}]+/gu, " ")
     .trim();
-  const cut = shown.length > LONGEST_TITLE ? `${wholeWords(shown, LONGEST_TITLE).trimEnd()}…` : shown;
-  const named = cut === "" ? "" : ` (${JSON.stringify(cut)})`;
+  const named = shown === "" || shown.length > LONGEST_TITLE ? "" : ` (${JSON.stringify(shown)})`;
   const source = from === undefined ? "" : ` from ${from}`;
   return `an HTML page${named}${source} instead of the API's answer`;
 }

@@ -1,6 +1,7 @@
 import type { LanguageModelV4Usage, SharedV4Warning } from "@ai-sdk/provider";
 import { isJsonObject, type Json, parseJson } from "@sluice/core";
 import { createSecretFilter, jsonFault, type SecretFilter } from "@sluice/core/runtime";
+import { maskedHead } from "../../secrets/cut-text.ts";
 import type { ModelToolCall, ModelUsage, ProviderData } from "./reply.ts";
 
 /** Below the journal's limit of 256, because a reply adds a few levels. */
@@ -45,13 +46,6 @@ export function providerData(metadata: unknown): ProviderData | undefined {
 }
 
 export const NO_SECRETS: SecretFilter = createSecretFilter(new Map());
-
-/** The first `longest` characters of a text, without secrets or the beginning of a secret at the cut. */
-export function cutText(text: string, longest: number, secrets: SecretFilter): string {
-  if (text.length <= longest) return secrets.text(text);
-  const cut = text.slice(0, longest);
-  return secrets.text(cut.slice(0, cut.length - secrets.begun(cut)));
-}
 
 /** Masks an id or a name; a masked one keeps only characters that providers accept in a transcript. */
 export function cleanWord(word: string, secrets: SecretFilter): string {
@@ -114,7 +108,7 @@ export type ParsedInput = Pick<ModelToolCall, "input" | "rawInput" | "inputError
 export function parseToolInput(raw: string, secrets: SecretFilter): ParsedInput {
   if (raw.length > MAX_INPUT_CHARS) {
     const message = `the arguments have ${raw.length} characters; the limit is ${MAX_INPUT_CHARS}`;
-    return { rawInput: cutText(raw, KEPT_OF_TOO_LARGE, secrets), inputError: { code: "too_large", message } };
+    return { rawInput: maskedHead(raw, KEPT_OF_TOO_LARGE, secrets), inputError: { code: "too_large", message } };
   }
   if (raw.trim() === "") return { rawInput: raw, input: {} };
   const parsed = parseJson(raw);

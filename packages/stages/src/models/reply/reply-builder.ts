@@ -1,9 +1,9 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { SecretFilter } from "@sluice/core/runtime";
+import { maskedHead } from "../../secrets/cut-text.ts";
 import { CUT, failureOf } from "./failure.ts";
 import {
   cleanWord,
-  cutText,
   parseToolInput,
   providerData,
   toBase64,
@@ -327,7 +327,7 @@ export class ReplyBuilder {
   }
 
   #cut(text: string, longest: number): string {
-    return cutText(text, longest, this.#options.secrets);
+    return maskedHead(text, longest, this.#options.secrets);
   }
 }
 

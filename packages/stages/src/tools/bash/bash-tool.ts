@@ -4,11 +4,11 @@ import {
   isSluiceError,
   type Subject,
   systemClock,
-  type TextMask,
   type ToolCall,
   type ToolResult,
   type ToolSpec,
 } from "@sluice/core";
+import { NO_MASK } from "../../secrets/cut-text.ts";
 import { LiveText } from "../../secrets/live-text.ts";
 import { BASH_FACTS, BASH_TIMEOUT_MS, type BashInput, SHOWN_HALF } from "../builtin-facts.ts";
 import { withFolder } from "../files/open.ts";
@@ -60,8 +60,6 @@ export function bashTool(options: BashOptions = {}): ToolSpec<BashInput> {
     },
   };
 }
-
-const NO_MASK: TextMask = { text: (text) => text, begun: () => 0 };
 
 async function run(bash: BashInput, call: ToolCall, options: BashOptions, judge: CommandJudge): Promise<ToolResult> {
   const clock = options.clock ?? systemClock;

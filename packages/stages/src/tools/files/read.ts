@@ -1,4 +1,5 @@
 import type { TextMask, ToolResult, ToolSpec } from "@sluice/core";
+import { maskedCut, NO_MASK } from "../../secrets/cut-text.ts";
 import { READ_CHARACTERS, READ_FACTS, READ_LINE_CHARACTERS, READ_LINES, type ReadInput } from "../builtin-facts.ts";
 import { readUpTo, withFile } from "./open.ts";
 import { displayPath, fileSubjects, judgedPath } from "./paths.ts";
@@ -12,6 +13,7 @@ import {
   numbered,
   sha256,
   splitLines,
+  textOfCut,
   withRemarks,
 } from "./text.ts";
 
@@ -58,8 +60,8 @@ function show(bytes: Buffer, isText: boolean, { size, real, shown, read, secrets
   const notes = whole ? { notes: { [real]: sha256(bytes) } } : {};
   const facts = { path: shown, bytes: part.length };
   if (bytes.length === 0) return { ok: true, output: `${shown} is empty.`, ...notes, facts };
-  const text = new TextDecoder().decode(part);
-  const lines = splitLines(text);
+  const text = textOfCut(part, !whole);
+  const lines = whole ? splitLines(text) : withCutEnd(splitLines(text), secrets ?? NO_MASK);
   const first = read.offset ?? 1;
   if (first > lines.length) {
     return failure("offset_past_end", `${shown} has ${count(lines.length, "line")}; offset ${first} is past the end.`, {
@@ -83,6 +85,11 @@ function show(bytes: Buffer, isText: boolean, { size, real, shown, read, secrets
   ];
   const output = withRemarks(page.join("\n"), remarks);
   return { ok: true, output, ...notes, facts: { ...facts, lines: page.length } };
+}
+
+/** Lines of which the last one continues in the file. */
+function withCutEnd(lines: readonly string[], secrets: TextMask): readonly string[] {
+  return [...lines.slice(0, -1), ...lines.slice(-1).map((last) => maskedCut(last, secrets))];
 }
 
 function pageOf(

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import type { TextMask } from "@sluice/core";
 import { REDACTION_MARKER } from "@sluice/core/runtime";
+import { maskedHead, NO_MASK } from "../../secrets/cut-text.ts";
 
 /** Larger files are neither edited nor written nor shown completely. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
@@ -14,6 +15,11 @@ export interface FileText {
   /** Without the byte order mark. */
   readonly text: string;
   readonly bom: boolean;
+}
+
+/** The text of bytes whose end may be missing, without the part of a character there: it would hide that a secret has begun. */
+export function textOfCut(bytes: Uint8Array, isCut: boolean): string {
+  return new TextDecoder().decode(bytes, { stream: isCut });
 }
 
 /** Decodes UTF-8; undefined for other bytes, which would be lost in a rewrite. */
@@ -121,15 +127,9 @@ export function headTail(half: number): HeadTail {
   };
 }
 
-/** The first `length` characters, never half of a surrogate pair. */
-export function firstCharacters(text: string, length: number): string {
-  return text.length <= length ? text : withoutBrokenEnd(text.slice(0, length));
-}
-
-/** The beginning of a line that is too long, masked before the cut. */
-export function clippedLine(line: string, longest: number, secrets: TextMask | undefined): string {
-  if (line.length <= longest) return line;
-  return firstCharacters(secrets?.text(line) ?? line, longest);
+/** The beginning of a line that is too long. Others are masked with the rest of their text. */
+export function clippedLine(line: string, longest: number, secrets: TextMask = NO_MASK): string {
+  return line.length <= longest ? line : maskedHead(line, longest, secrets);
 }
 
 function withoutBrokenEnd(text: string): string {

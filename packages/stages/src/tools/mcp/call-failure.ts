@@ -1,5 +1,6 @@
-import type { ToolEffect, ToolResult } from "@sluice/core";
+import type { TextMask, ToolEffect, ToolResult } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import { NO_MASK } from "../../secrets/cut-text.ts";
 import { failure } from "../files/results.ts";
 import { cleanText } from "./definition.ts";
 import { BAD_ANSWER, type End, NO_ANSWER } from "./transport/transport.ts";
@@ -10,11 +11,19 @@ const NEVER_SENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "E
 
 type CalledTool = { readonly name: string; readonly effect: ToolEffect };
 
-/**
- * What the model reads about a call without an answer, above all whether it may have taken effect. `end` says why the
- * connection ended, if it did.
- */
-export function callFailure(server: string, tool: CalledTool, end: End | undefined, thrown: unknown): ToolResult {
+/** How a call failed. */
+interface Failed {
+  /** Why the connection ended, if it did. */
+  readonly end: End | undefined;
+  readonly thrown: unknown;
+  readonly secrets?: TextMask | undefined;
+}
+
+/** What the model reads about a call without an answer, above all whether it may have taken effect. */
+export function callFailure(server: string, tool: CalledTool, { end, thrown, secrets = NO_MASK }: Failed): ToolResult {
+  const shortened = (text: string): string => cleanText(text, LONGEST_MESSAGE, secrets);
+  const lost = (why: string): ToolResult => lostCall(server, tool, shortened(why));
+  const said = shortened(messageOf(thrown));
   const { code, statusCode } = numbersOf(thrown);
   if (end !== undefined) {
     if (end.code === "too_large")
@@ -22,25 +31,24 @@ export function callFailure(server: string, tool: CalledTool, end: End | undefin
         "answer_too_large",
         `The MCP server ${server} was stopped: ${end.message}. The call may have taken effect. Request less data.`,
       );
-    return lost(server, tool, end.message);
+    return lost(end.message);
   }
-  if (code === NO_ANSWER) return lost(server, tool, messageOf(thrown));
+  if (code === NO_ANSWER) return lost(messageOf(thrown));
   if (code === BAD_ANSWER || (code === undefined && statusCode === undefined && isSdkError(thrown)))
     return failure(
       "bad_answer",
-      `The MCP server ${server} sent an answer that violates the protocol (${messageIn(thrown)}). It is unknown whether the call took effect.`,
+      `The MCP server ${server} sent an answer that violates the protocol (${said}). It is unknown whether the call took effect.`,
     );
-  if (code !== undefined) return failure("server_error", messageIn(thrown), { rpc_code: code });
+  if (code !== undefined) return failure("server_error", said, { rpc_code: code });
   if (statusCode !== undefined && statusCode < 500)
-    return failure("server_unavailable", `The MCP server ${server} rejected the call: ${messageIn(thrown)}`);
+    return failure("server_unavailable", `The MCP server ${server} rejected the call: ${said}`);
   if (NEVER_SENT.includes(systemCodeOf(thrown)))
     return failure("server_unavailable", `The MCP server ${server} cannot be reached. The call was not made.`);
-  return lost(server, tool, messageOf(thrown));
+  return lost(messageOf(thrown));
 }
 
 /** A reading call can be repeated; a writing call has an unknown outcome. */
-function lost(server: string, { name, effect }: CalledTool, why: string): ToolResult {
-  const message = cleanText(why, LONGEST_MESSAGE);
+function lostCall(server: string, { name, effect }: CalledTool, message: string): ToolResult {
   if (effect === "read")
     return failure(
       "server_ended",
@@ -48,10 +56,6 @@ function lost(server: string, { name, effect }: CalledTool, why: string): ToolRe
     );
   const reason = `The connection to the server was lost during this call (${message}), and it is unknown whether the call took effect. Check the current state before you call again.`;
   return { ok: false, output: { code: "outcome_unknown", tool: name, reason } };
-}
-
-function messageIn(thrown: unknown): string {
-  return cleanText(messageOf(thrown), LONGEST_MESSAGE);
 }
 
 function isSdkError(thrown: unknown): boolean {

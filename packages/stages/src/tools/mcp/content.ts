@@ -1,4 +1,5 @@
 import { isJson, isJsonObject, type Json, type JsonObject, type TextMask, type ToolResult } from "@sluice/core";
+import { NO_MASK } from "../../secrets/cut-text.ts";
 import { SHOWN_HALF } from "../builtin-facts.ts";
 import { failure } from "../files/results.ts";
 import { headTail, KEPT_HALF } from "../files/text.ts";
@@ -20,15 +21,15 @@ interface Shown {
  * Converts an answer of a server to a result: text as it is, other content as a line that describes it. The journal keeps
  * omitted content up to about 1 MB. An answer with `isError` becomes a failure.
  */
-export function readAnswer(tool: string, answer: unknown, secrets?: TextMask): ToolResult {
+export function readAnswer(tool: string, answer: unknown, secrets: TextMask = NO_MASK): ToolResult {
   if (!isJson(answer) || !isJsonObject(answer))
     return failure(
       "bad_answer",
       "The server sent an answer that violates the protocol. It is unknown whether the call took effect.",
     );
-  const pieces = piecesOf(answer);
+  const pieces = piecesOf(answer, secrets);
   // Masked before it is cut, which could halve a secret.
-  const text = secrets?.text(textOf(pieces)) ?? textOf(pieces);
+  const text = secrets.text(textOf(pieces));
   const shown = headTail(SHOWN_HALF);
   shown.push(text);
   const facts = { characters: text.length, cut: shown.cut, parts: pieces.length };
@@ -46,9 +47,9 @@ function kept(answer: JsonObject, text: string): Json {
 }
 
 /** What a model reads of each part of an answer. */
-function piecesOf(answer: JsonObject): readonly Shown[] {
+function piecesOf(answer: JsonObject, secrets: TextMask): readonly Shown[] {
   const { content, structuredContent, toolResult } = answer;
-  const pieces = Array.isArray(content) ? content.map(shownPart) : [];
+  const pieces = Array.isArray(content) ? content.map((part) => shownPart(part, secrets)) : [];
   if (toolResult !== undefined)
     pieces.push(whole(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult)));
   // Servers repeat it as text, in various forms, for clients that read only text.
@@ -72,7 +73,8 @@ function quoted(value: string): string {
   return JSON.stringify(value).slice(1, -1);
 }
 
-function shownPart(part: Json): Shown {
+function shownPart(part: Json, secrets: TextMask): Shown {
+  const word = (value: Json | undefined): string => wordOf(value, secrets);
   if (!isJsonObject(part)) return note("content that violates the protocol");
   switch (part.type) {
     case "text":
@@ -81,7 +83,7 @@ function shownPart(part: Json): Shown {
     case "audio":
       return note(`${part.type} ${word(part.mimeType)}, ${bytesOf(part.data)}`);
     case "resource":
-      return shownResource(isJsonObject(part.resource) ? part.resource : {});
+      return shownResource(isJsonObject(part.resource) ? part.resource : {}, word);
     case "resource_link": {
       const { uri, name, mimeType, description } = part;
       const about = [word(name), word(mimeType), word(description)].filter((each) => each !== "");
@@ -92,7 +94,7 @@ function shownPart(part: Json): Shown {
   }
 }
 
-function shownResource({ uri, mimeType, text, blob }: JsonObject): Shown {
+function shownResource({ uri, mimeType, text, blob }: JsonObject, word: (value: Json | undefined) => string): Shown {
   const name = [word(uri), word(mimeType)].filter((each) => each !== "").join(", ");
   if (typeof text === "string") return whole(`[resource ${name}]\n${text}`);
   return note(`resource ${name}, ${bytesOf(blob)}`);
@@ -115,6 +117,6 @@ function bytesOf(data: Json | undefined): string {
   return typeof data === "string" ? `${Buffer.byteLength(data, "base64")} bytes` : "no data";
 }
 
-function word(value: Json | undefined): string {
-  return typeof value === "string" ? cleanText(value.replaceAll(/\s+/g, " "), LONGEST_WORD) : "";
+function wordOf(value: Json | undefined, secrets: TextMask): string {
+  return typeof value === "string" ? cleanText(value.replaceAll(/\s+/g, " "), LONGEST_WORD, secrets) : "";
 }

@@ -1,6 +1,6 @@
-import { isJson, isJsonObject, type Json, type JsonObject, type JsonSchema } from "@sluice/core";
+import { isJson, isJsonObject, type Json, type JsonObject, type JsonSchema, type TextMask } from "@sluice/core";
 import { compileSchema, digestOf, jsonFault } from "@sluice/core/runtime";
-import { wholeWords } from "../../secrets/encodings.ts";
+import { maskedHead } from "../../secrets/cut-text.ts";
 
 const LONGEST_DESCRIPTION = 4_000;
 /** Characters of a description inside a schema. */
@@ -31,22 +31,22 @@ export interface ToolDefinition {
   readonly digest: string;
 }
 
-/** Reads a server's definition of a tool. Throws Error or SluiceError with the reason why it cannot be offered. */
-export function readDefinition(listed: ListedTool): ToolDefinition {
+/** Reads a server's definition of a tool; texts that are too long are cut. Throws Error or SluiceError with the reason why it cannot be offered. */
+export function readDefinition(listed: ListedTool, secrets: Pick<TextMask, "text">): ToolDefinition {
   const sent: unknown = listed.inputSchema;
   if (!isJson(sent) || !isJsonObject(sent))
     throw new Error(`its schema is not JSON: ${jsonFault(sent) ?? "not an object"}`);
   const { type = "object" } = sent;
   if (type !== "object") throw new Error("its schema does not describe an object");
   const schema: JsonObject = { ...sent, type };
-  const shown = mapSchema(schema, cleanMember);
+  const shown = mapSchema(schema, (key, value) => cleanMember(key, value, secrets));
   const checked: JsonSchema = { ...mapSchema(schema, checkable), type };
   if (DECEPTIVE.test(JSON.stringify(shown)))
     throw new Error("its schema contains characters that hide or reverse text");
   // A provider may refuse a whole request for one invalid schema.
   compileSchema({ ...shown, type }, "its schema");
-  const description = cleanText(listed.description ?? "", LONGEST_DESCRIPTION).trim();
-  const title = cleanText(listed.title ?? "", 200).trim();
+  const description = cutText(listed.description ?? "", LONGEST_DESCRIPTION, secrets).trim();
+  const title = cutText(listed.title ?? "", 200, secrets).trim();
   return {
     description: description || title || `The tool ${listed.name} of an MCP server, which provides no description.`,
     shown,
@@ -61,9 +61,17 @@ export function definitionDigest({ name, description = "", inputSchema }: Listed
   return digestOf([name, description, isJson(schema) && isJsonObject(schema) ? schema : null]);
 }
 
-export function cleanText(text: string, longest: number): string {
+/** Without invisible characters; a text that is too long is masked and cut. */
+export function cleanText(text: string, longest: number, secrets: Pick<TextMask, "text">): string {
   const clean = text.replaceAll(UNSEEN, "");
-  return clean.length <= longest ? clean : `${wholeWords(clean, longest)} … [cut]`;
+  return clean.length <= longest ? clean : `${maskedHead(clean, longest, secrets)} … [cut]`;
+}
+
+/** The same of a definition, which may hold no key: half of one that is cut would not be found. Throws Error. */
+function cutText(text: string, longest: number, secrets: Pick<TextMask, "text">): string {
+  const clean = text.replaceAll(UNSEEN, "");
+  if (clean.length > longest && secrets.text(clean) !== clean) throw new Error("its definition contains a key");
+  return cleanText(clean, longest, secrets);
 }
 
 /** Members of a schema that contain schemas: directly, in a list, or by name. */
@@ -79,9 +87,9 @@ function keys(text: string): ReadonlySet<string> {
 }
 
 /** Removes invisible characters from the texts in a schema, and shortens them. */
-function cleanMember(key: string, value: Json): Json {
+function cleanMember(key: string, value: Json, secrets: Pick<TextMask, "text">): Json {
   const isText = key === "description" || key === "title" || key === "$comment";
-  return isText && typeof value === "string" ? cleanText(value, LONGEST_REMARK) : value;
+  return isText && typeof value === "string" ? cutText(value, LONGEST_REMARK, secrets) : value;
 }
 
 /** Members that are dropped: without their parts they could refuse a valid value. */

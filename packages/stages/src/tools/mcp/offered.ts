@@ -1,5 +1,6 @@
-import type { ToolEffect } from "@sluice/core";
+import type { TextMask, ToolEffect } from "@sluice/core";
 import { digestOf, messageOf } from "@sluice/core/runtime";
+import { maskedHead } from "../../secrets/cut-text.ts";
 import type { McpSettings } from "./config.ts";
 import { definitionDigest, type ListedTool, readDefinition, type ToolDefinition } from "./definition.ts";
 import { matchesName, prefixOf, toolNameFault } from "./names.ts";
@@ -22,6 +23,7 @@ export interface OfferedTool extends ToolDefinition {
 export function offeredOf(
   { name: server, reads }: McpSettings,
   listed: readonly ListedTool[],
+  secrets: Pick<TextMask, "text">,
 ): { readonly tools: readonly OfferedTool[]; readonly faults: readonly string[] } {
   const tools: OfferedTool[] = [];
   const faults: string[] = [];
@@ -33,7 +35,7 @@ export function offeredOf(
         throw new Error("the server has several tools of this name");
       const fault = toolNameFault(server, own);
       if (fault !== undefined) throw new Error(fault);
-      const definition = readDefinition(tool);
+      const definition = readDefinition(tool, secrets);
       characters += definition.description.length + JSON.stringify(definition.shown).length;
       if (characters > MOST_CHARACTERS)
         throw new Error("the descriptions of this server's tools are too long in total");
@@ -41,7 +43,7 @@ export function offeredOf(
       const pin = digestOf([definition.digest, effect]);
       tools.push({ ...definition, name: `${prefixOf(server)}${own}`, own, effect, pin });
     } catch (thrown) {
-      faults.push(`its tool ${JSON.stringify(own.slice(0, 100))} is excluded: ${messageOf(thrown)}`);
+      faults.push(`its tool ${JSON.stringify(maskedHead(own, 100, secrets))} is excluded: ${messageOf(thrown)}`);
     }
   }
   for (const pattern of reads)

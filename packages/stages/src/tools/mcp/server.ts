@@ -30,7 +30,7 @@ export function createServer(options: LinkOptions): McpServer {
       if (offered !== undefined) return offered;
       const reached = createLink(options, start);
       link = reached;
-      const offering = offer(options, reached).catch(async (thrown: unknown) => {
+      const offering = offer(options, reached, start.secrets).catch(async (thrown: unknown) => {
         await reached.close();
         offered = undefined;
         throw thrown;
@@ -46,7 +46,7 @@ export function createServer(options: LinkOptions): McpServer {
 }
 
 /** The tools of a server's first list. They are called only as long as later lists have them unchanged. */
-async function offer(options: LinkOptions, link: Link): Promise<readonly Tool[]> {
+async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"]): Promise<readonly Tool[]> {
   const { settings, clock, onFault } = options;
   const { name: server, startTimeoutMs, callTimeoutMs } = settings;
   let listedAt = 0;
@@ -58,7 +58,7 @@ async function offer(options: LinkOptions, link: Link): Promise<readonly Tool[]>
     return listed.value;
   };
 
-  const { tools, faults } = offeredOf(settings, await list(await link.reach()));
+  const { tools, faults } = offeredOf(settings, await list(await link.reach()), known);
   for (const message of faults) onFault(message);
 
   /** How tools changed, by the server's names. A changed tool stays changed. */
@@ -121,7 +121,7 @@ async function offer(options: LinkOptions, link: Link): Promise<readonly Tool[]>
       const message = `The MCP server ${server} did not answer within ${callTimeoutMs} ms, so the call was cancelled. It is unknown whether it took effect.`;
       return failure("timeout", message);
     }
-    return callFailure(server, tool, transport.ended, answer.thrown);
+    return callFailure(server, tool, { end: transport.ended, thrown: answer.thrown, secrets });
   };
   return tools.map((tool) => toolOf(options, tool, call));
 }

@@ -1,5 +1,7 @@
 import { isAbsolute, relative } from "node:path";
 import type { ToolCall } from "@sluice/core";
+import { NO_MASK } from "../../secrets/cut-text.ts";
+import { LiveText } from "../../secrets/live-text.ts";
 import { type ProcessOptions, runProcess } from "../bash/process.ts";
 import { withFile, withFolder } from "../files/open.ts";
 import { contains } from "../files/paths.ts";
@@ -85,6 +87,8 @@ async function run(
   program: Pick<ProcessOptions, "file" | "args" | "cwd" | "stdin">,
 ): Promise<GrepEnd> {
   const errors = headTail(2_000);
+  // Masked before they are cut.
+  const masked = new LiveText(call.secrets ?? NO_MASK, (text) => errors.push(text));
   const end = await runProcess({
     ...program,
     env: {},
@@ -92,7 +96,7 @@ async function run(
     timeoutMs: SEARCH_TIMEOUT_MS,
     stdout: parser(query.mode, onHit),
     stderr: (text) => {
-      errors.push(text);
+      masked.push(text);
       return true;
     },
     clock,
@@ -100,6 +104,7 @@ async function run(
   if (end.by === "abort") throw fault("cancelled", "The search was cancelled before it finished.");
   if (end.by === "timeout") return { stopped: "timeout", incomplete: true };
   if (end.by === "reader") return { stopped: "enough", incomplete: false };
+  masked.end();
   const message = errors.text().trim();
   if (end.exitCode === 2 && /regex|glob|pattern|literal/i.test(message)) {
     throw fault(
@@ -155,6 +160,8 @@ function readRecord(record: string, mode: GrepQuery["mode"]): GrepHit | undefine
   const [, line, mark, text = ""] = /^(\d+)([:-])([\s\S]*)$/.exec(value) ?? [];
   if (line === undefined) return undefined;
   const shown = text.replace(CUT, "");
-  const cut = shown === text ? {} : { cut: true as const };
-  return { path, mark: mark === ":" ? ":" : "-", line: Number(line), text: shown, ...cut };
+  // A short line may end with the same words.
+  if (shown === text || Buffer.byteLength(shown) < LONGEST_LINE)
+    return { path, mark: mark === ":" ? ":" : "-", line: Number(line), text };
+  return { path, mark: mark === ":" ? ":" : "-", line: Number(line), text: shown, cut: true };
 }

@@ -20,7 +20,7 @@ export interface GrepHit {
   readonly mark: ":" | "-" | "";
   readonly line?: number;
   readonly text: string;
-  /** The line goes on after `text`. */
+  /** The line continues after `text`. */
   readonly cut?: true;
 }
 

@@ -8,7 +8,7 @@ import {
   type ToolResult,
   type ToolSpec,
 } from "@sluice/core";
-import { withoutCutWord } from "../../secrets/encodings.ts";
+import { maskedCut, NO_MASK } from "../../secrets/cut-text.ts";
 import { GREP_CHARACTERS, GREP_FACTS, GREP_LINES, type GrepInput } from "../builtin-facts.ts";
 import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
 import { asFault, asResult } from "../files/results.ts";
@@ -84,7 +84,7 @@ function queryOf(grep: GrepInput): GrepQuery {
 }
 
 function shownLine({ text, cut }: GrepHit, secrets: TextMask | undefined): string {
-  const line = cut === true ? withoutCutWord(text) : text;
+  const line = cut === true ? maskedCut(text, secrets ?? NO_MASK) : text;
   const head = clippedLine(line, LINE_CHARACTERS, secrets);
   return cut === true || line.length > LINE_CHARACTERS ? `${head} [... line cut]` : head;
 }

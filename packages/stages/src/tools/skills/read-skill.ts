@@ -1,10 +1,11 @@
 import { join, relative, sep } from "node:path";
 import type { Subject, ToolSpec, Workspace } from "@sluice/core";
+import { maskedCut, maskedHead, NO_MASK } from "../../secrets/cut-text.ts";
 import { READ_SKILL_FACTS, SKILL_CHARACTERS, type SkillInput } from "../builtin-facts.ts";
 import { listFolder, readUpTo, withFile } from "../files/open.ts";
 import { contains, displayPath, fileSubjects, pathChanged } from "../files/paths.ts";
 import { asResult, failure } from "../files/results.ts";
-import { firstCharacters, isBinary, withRemarks } from "../files/text.ts";
+import { isBinary, textOfCut, withRemarks } from "../files/text.ts";
 import { skillFolder, skillNames } from "./skill-folders.ts";
 import { SKILL_FILE, SKILL_ROOTS } from "./skill-names.ts";
 import { readSkillText } from "./skill-text.ts";
@@ -33,13 +34,16 @@ export const readSkillTool: ToolSpec<SkillInput> = {
       }));
       if (isBinary(bytes))
         return failure("binary_file", `${shown} contains binary data. ${READ_SKILL_FACTS.name} shows only text.`);
-      const text = new TextDecoder().decode(bytes);
+      const { secrets = NO_MASK } = call;
+      const isCut = bytes.length < size;
+      const text = textOfCut(bytes, isCut);
       const isMain = now.real === join(folder, SKILL_FILE);
-      const { body, listsTools } = isMain ? readSkillText(text) : { body: text, listsTools: false };
-      const page = firstCharacters(body.trim(), SKILL_CHARACTERS);
+      const { body, listsTools } = isMain ? readSkillText(text, secrets) : { body: text, listsTools: false };
+      const whole = isCut ? maskedCut(body, secrets) : secrets.text(body);
+      const page = maskedHead(whole.trim(), SKILL_CHARACTERS, secrets);
       const others = isMain ? await otherFiles(folder) : [];
       const remarks = [
-        ...(page.length < body.trim().length || bytes.length < size ? [`Only the start of ${shown} is shown.`] : []),
+        ...(isCut || page.length < whole.trim().length ? [`Only the start of ${shown} is shown.`] : []),
         ...(listsTools ? ["The tools that this skill lists are not added: your tools stay as they are."] : []),
         ...(others.length > 0 ? [`Other files of this skill: ${others.join(", ")}.`] : []),
       ];

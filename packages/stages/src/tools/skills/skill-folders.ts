@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { SkillFacts, Workspace } from "@sluice/core";
+import type { SkillFacts, TextMask, Workspace } from "@sluice/core";
 import { readUpTo, withFile } from "../files/open.ts";
 import { displayPath, realPath } from "../files/paths.ts";
 import { asFault, withFallback } from "../files/results.ts";
@@ -35,19 +35,22 @@ export function skillNames(root: string): readonly string[] {
 }
 
 /** The skills of a workspace with their descriptions. */
-export async function findSkills(workspace: Workspace): Promise<readonly SkillFacts[]> {
+export async function findSkills(
+  workspace: Workspace,
+  secrets: Pick<TextMask, "text">,
+): Promise<readonly SkillFacts[]> {
   const found = skillNames(workspace.root).map(async (name): Promise<readonly SkillFacts[]> => {
     const folder = skillFolder(workspace.root, name);
     if (folder === undefined) return [];
-    return [{ name, description: await descriptionIn(folder), path: displayPath(folder, workspace) }];
+    return [{ name, description: await descriptionIn(folder, secrets), path: displayPath(folder, workspace) }];
   });
   return (await Promise.all(found)).flat();
 }
 
-async function descriptionIn(folder: string): Promise<string> {
+async function descriptionIn(folder: string, secrets: Pick<TextMask, "text">): Promise<string> {
   try {
     const bytes = await withFile(join(folder, SKILL_FILE), (file) => readUpTo(file, HEADER_BYTES));
-    return readSkillText(new TextDecoder().decode(bytes)).description;
+    return readSkillText(new TextDecoder().decode(bytes), secrets).description;
   } catch (thrown) {
     return `cannot be read: ${asFault(thrown, SKILL_FILE).message}`;
   }

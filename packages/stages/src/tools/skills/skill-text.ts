@@ -1,3 +1,6 @@
+import type { TextMask } from "@sluice/core";
+import { maskedHead } from "../../secrets/cut-text.ts";
+
 /** A SKILL.md: the fields of its frontmatter that Sluice reads, and the text below it. */
 export interface SkillText {
   readonly description: string;
@@ -13,13 +16,13 @@ const FENCE = /^---[ \t]*$/;
  * Reads a SKILL.md. Its frontmatter is read line by line and not as YAML, because skills in use hold descriptions that YAML
  * refuses, such as `description: Use for: tables`. Never throws; a file without frontmatter has no description.
  */
-export function readSkillText(text: string): SkillText {
+export function readSkillText(text: string, secrets: Pick<TextMask, "text">): SkillText {
   const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/);
   const end = FENCE.test(lines[0] ?? "") ? lines.findIndex((line, index) => index > 0 && FENCE.test(line)) : -1;
   if (end === -1) return { description: "", listsTools: false, body: lines.join("\n") };
   const header = lines.slice(1, end);
   return {
-    description: oneLine(fieldText(header, "description")),
+    description: shortened(oneLine(fieldText(header, "description")), secrets),
     listsTools: header.some((line) => /^allowed[-_]tools[ \t]*:/i.test(line)),
     body: lines.slice(end + 1).join("\n"),
   };
@@ -45,9 +48,12 @@ function unquoted(text: string): string {
 
 /** The text as one line that shows what it holds: no control characters, no characters that change the direction of text. */
 function oneLine(text: string): string {
-  const shown = text
+  return text
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, " ")
     .replaceAll(/\s+/g, " ")
     .trim();
-  return shown.length > LONGEST_DESCRIPTION ? `${shown.slice(0, LONGEST_DESCRIPTION).toWellFormed()}…` : shown;
+}
+
+function shortened(text: string, secrets: Pick<TextMask, "text">): string {
+  return text.length > LONGEST_DESCRIPTION ? `${maskedHead(text, LONGEST_DESCRIPTION, secrets)}…` : text;
 }

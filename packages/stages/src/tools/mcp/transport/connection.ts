@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import type { MCPClient } from "@ai-sdk/mcp";
-import type { Clock } from "@sluice/core";
-import { messageOf, type SecretFilter } from "@sluice/core/runtime";
+import type { Clock, TextMask } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { McpSettings } from "../config.ts";
 import type { ListedTool } from "../definition.ts";
 import { HttpTransport } from "./http.ts";
@@ -22,7 +22,7 @@ export interface McpStart {
   /** The environment of the server's process, without the session's secrets. */
   readonly env: Readonly<Record<string, string>>;
   /** Redacts the server's messages. */
-  readonly secrets: Pick<SecretFilter, "text">;
+  readonly secrets: TextMask;
   /** The session's sandbox for servers. */
   readonly wall?: ServerWall;
 }
@@ -110,11 +110,11 @@ function often(times: number): string {
 
 async function transportTo(
   { settings: { config, maxMessageBytes }, workspace, onFault: notice }: LinkOptions,
-  { env, runId }: McpStart,
+  { env, runId, secrets }: McpStart,
   sdk: McpSdk,
   wall: ServerWall | undefined,
 ): Promise<Transport> {
-  const common = { maxMessageBytes, validate: sdk.validateJSONRPCMessage, notice };
+  const common = { maxMessageBytes, validate: sdk.validateJSONRPCMessage, secrets, notice };
   if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });
   const { command, args = [], cwd = ".", env: added = {} } = config;
   // A path is relative to the workspace; a bare name is looked up in PATH.

@@ -1,7 +1,6 @@
 import type { JSONRPCMessage, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { isJsonObject, parseJson, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { wholeWords } from "../../../secrets/encodings.ts";
 import { systemCode } from "../../files/results.ts";
 import { bodyText, eventData } from "./bytes.ts";
 import type { McpSdk } from "./sdk.ts";
@@ -151,7 +150,7 @@ export class HttpTransport extends Transport {
     }
     if (status === 404 && this.#session !== undefined)
       this.end({ code: "forgotten", message: "it no longer knows this session" });
-    const excerpt = wholeWords(text.trim(), 300);
+    const excerpt = this.shortened(text.trim(), 300);
     const message = `it answered with HTTP ${status}${excerpt === "" ? "" : `: ${excerpt}`}`;
     throw new this.#options.sdk.MCPClientError({ message, statusCode: status });
   }

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { JSONRPCMessage, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { type Clock, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import { maskedTail } from "../../../secrets/cut-text.ts";
 import {
   CALL_VARIABLE,
   endGroup,
@@ -61,8 +62,7 @@ export class StdioTransport extends Transport {
     const decoder = new TextDecoder();
     child.stderr?.on("data", (chunk: Buffer) => {
       const all = this.stderr + decoder.decode(chunk, { stream: true });
-      // Without the word that was cut, since half of a known secret would not be masked.
-      this.stderr = all.length <= KEPT_STDERR ? all : all.slice(-KEPT_STDERR).replace(/^[!-~]+/, "");
+      this.stderr = all.length <= KEPT_STDERR ? all : maskedTail(all, KEPT_STDERR, this.#options.secrets);
     });
     // The end of the process reports more than a broken pipe.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.on("error", () => undefined);

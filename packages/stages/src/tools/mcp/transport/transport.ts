@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
-import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
+import { isJsonObject, type Json, type JsonObject, parseJson, type TextMask } from "@sluice/core";
 import { jsonFault, messageOf } from "@sluice/core/runtime";
-import { wholeWords } from "../../../secrets/encodings.ts";
+import { maskedHead } from "../../../secrets/cut-text.ts";
 
 /** Unrequested messages between two answers. */
 const MOST_UNASKED = 10_000;
@@ -20,6 +20,8 @@ export interface TransportOptions {
   readonly maxMessageBytes: number;
   /** Throws for a message that violates the protocol. */
   readonly validate: (value: unknown) => JSONRPCMessage;
+  /** Masks what is cut of the server's messages. */
+  readonly secrets: TextMask;
   /** Called once for each kind of misbehaviour that the connection survives. */
   readonly notice: (message: string) => void;
 }
@@ -106,6 +108,11 @@ export abstract class Transport implements MCPTransport {
     return this.#awaited.has(id);
   }
 
+  /** The beginning of a text of the server. */
+  protected shortened(text: string, longest: number): string {
+    return maskedHead(text, longest, this.#limits.secrets);
+  }
+
   /** Answers a request with an error. */
   protected fail(id: number, code: number, message: string): void {
     this.#deliver(id, { jsonrpc: "2.0", id, error: { code, message } });
@@ -117,7 +124,7 @@ export abstract class Transport implements MCPTransport {
     this.heard += 1;
     const parsed = hasPrototypeKey(text) ? undefined : parseJson(text);
     if (parsed?.ok !== true) {
-      this.#unrequested("junk", `it sends invalid JSON: ${JSON.stringify(wholeWords(text, 100))}`);
+      this.#unrequested("junk", `it sends invalid JSON: ${JSON.stringify(this.shortened(text, 100))}`);
       return;
     }
     // Older protocol versions send batches.
@@ -152,7 +159,7 @@ export abstract class Transport implements MCPTransport {
       if (jsonFault(message) !== undefined) throw new Error("it is nested too deeply");
       this.#deliver(id, this.#limits.validate(message));
     } catch (thrown) {
-      this.fail(id, BAD_ANSWER, `the answer violates the protocol: ${wholeWords(messageOf(thrown), 300)}`);
+      this.fail(id, BAD_ANSWER, `the answer violates the protocol: ${this.shortened(messageOf(thrown), 300)}`);
     }
   }
 
@@ -161,7 +168,7 @@ export abstract class Transport implements MCPTransport {
     const isPing = method === "ping";
     this.#unrequested(
       isPing ? undefined : "request",
-      `it requested ${JSON.stringify(method).slice(0, 60)}, which was refused`,
+      `it requested ${this.shortened(JSON.stringify(method), 60)}, which was refused`,
     );
     const error = { code: -32_601, message: "this client does not support server requests" };
     this.reply({ jsonrpc: "2.0", id, ...(isPing ? { result: {} } : { error }) });

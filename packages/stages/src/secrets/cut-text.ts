@@ -1,0 +1,38 @@
+// Cutting texts without leaving half of a secret, which no later masking would find.
+
+import type { TextMask } from "@sluice/core";
+
+/** For where no secrets are known. */
+export const NO_MASK: TextMask = Object.freeze({ text: (text: string) => text, begun: () => 0 });
+
+/** At most the first `longest` characters of a whole text, masked before the cut. Never ends in half of a surrogate pair. */
+export function maskedHead(text: string, longest: number, secrets: Pick<TextMask, "text">): string {
+  const clean = secrets.text(text);
+  if (clean.length <= longest) return clean;
+  const last = clean.charCodeAt(longest - 1);
+  return clean.slice(0, last >= 0xd800 && last <= 0xdbff ? longest - 1 : longest);
+}
+
+/** A text whose end is missing, masked. Leaves out its own end if that may be the beginning of a secret. */
+export function maskedCut(text: string, secrets: TextMask): string {
+  return secrets.text(text.slice(0, endOfWhole(text, secrets)));
+}
+
+/**
+ * At most the last `longest` characters of a text that still grows, masked before the cut. Its end stays as it is, beyond `longest`, while
+ * it may be the beginning of a secret.
+ */
+export function maskedTail(text: string, longest: number, secrets: TextMask): string {
+  const end = endOfWhole(text, secrets);
+  return secrets.text(text.slice(0, end)).slice(-longest) + text.slice(end);
+}
+
+/** Where a text that continues can be split, so that neither the end, which may begin a secret, nor a secret before it is split. */
+export function endOfWhole(text: string, secrets: TextMask): number {
+  let end = text.length - secrets.begun(text);
+  if (end === text.length) return end;
+  const whole = secrets.text(text);
+  if (whole === text) return end;
+  while (end > 0 && secrets.text(text.slice(0, end)) + secrets.text(text.slice(end)) !== whole) end -= 1;
+  return end;
+}
