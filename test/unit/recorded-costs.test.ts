@@ -17,7 +17,7 @@ import { createHost, createMemoryJournals, readCost } from "@sluice/core/host";
 import { recordedCosts } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { costInValue } from "../../packages/stages/src/agent/model-step-record.ts";
+import { costInValue } from "../../packages/stages/src/agent/agent-steps.ts";
 import { billedModel } from "../support/billed-model.ts";
 import { handClock } from "../support/hand-clock.ts";
 import {

@@ -3,7 +3,7 @@ import { createSecretFilter } from "@sluice/core/runtime";
 import type { ScriptedTurn } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { LiveText } from "../../packages/stages/src/secrets/live-text.ts";
+import { LiveText } from "../../packages/stages/src/secrets/cut-text.ts";
 import {
   caller,
   completed,

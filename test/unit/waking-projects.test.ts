@@ -7,7 +7,7 @@ import { createTerminal } from "../../packages/cli/src/output/terminal.ts";
 import { digestCode, findCode } from "../../packages/cli/src/project/code.ts";
 import { isPipeline } from "../../packages/cli/src/project/load/load.ts";
 import type { FoundPipeline } from "../../packages/cli/src/project/pipelines.ts";
-import { createTrust } from "../../packages/cli/src/project/trust/trust.ts";
+import { createTrust } from "../../packages/cli/src/project/trust.ts";
 import { createProjectCache } from "../../packages/cli/src/waking/project-cache.ts";
 
 const CONFIG = "sluice.config.js";

@@ -3,8 +3,7 @@ import { basename, extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { SluiceError } from "@sluice/core";
 import type { FileDigest } from "@sluice/stages";
-import { type Admit, digestOf, MODULES } from "./modules.ts";
-import { addressesIn, specifiersIn } from "./trust/specifiers.ts";
+import { type Admit, addressesIn, digestOf, MODULES, specifiersIn } from "./modules.ts";
 
 // The code of a project: found by the names of files, and in their imports, without loading any.
 

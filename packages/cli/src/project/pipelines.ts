@@ -21,7 +21,7 @@ import type { LoadedConfig } from "./load-config.ts";
 import type { WorkflowSurroundings } from "./load-workflow.ts";
 import type { Admit } from "./modules.ts";
 import { realPath } from "./project-paths.ts";
-import type { NamedFiles } from "./trust/trust.ts";
+import type { NamedFiles } from "./trust.ts";
 
 export interface FoundPipeline {
   /** The name that the user gave. */

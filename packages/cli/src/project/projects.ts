@@ -20,7 +20,7 @@ import type { LoadedConfig } from "./load-config.ts";
 import type { Admit } from "./modules.ts";
 import type { Finding } from "./pipelines.ts";
 import { type ProjectPathOptions, type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
-import { createNamedFiles, createTrust, powersOf, type Trust, type TrustState, trustQuestion } from "./trust/trust.ts";
+import { createNamedFiles, createTrust, powersOf, type Trust, type TrustState, trustQuestion } from "./trust.ts";
 
 export type Projects = ReturnType<typeof createProjects>;
 export type Project = Finding & { readonly trusted: boolean };

@@ -3,7 +3,7 @@ import type { CommandContext } from "../command-context.ts";
 import { digestCode, findCode } from "../project/code.ts";
 import type { FoundPipeline } from "../project/pipelines.ts";
 import { createProjects, type Projects } from "../project/projects.ts";
-import { createTrust } from "../project/trust/trust.ts";
+import { createTrust } from "../project/trust.ts";
 
 /** A project folder in one version of its code and its trust. */
 export interface KnownProject {

@@ -16,6 +16,7 @@ import {
 import { addUsage } from "@sluice/core/runtime";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent, shownTools } from "./agent-spec.ts";
+import { completionStepName } from "./agent-steps.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { completionByChoice } from "./choosing/by-choice.ts";
 import { completionByEvents } from "./completion/by-events.ts";
@@ -34,7 +35,6 @@ import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { type ModelsInUse, modelInUse, modelTurn, type StageModels, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
-import { completionStepName } from "./step-names.ts";
 import { type CallAnswer, callId, progressIn, Transcript } from "./transcript.ts";
 
 /**

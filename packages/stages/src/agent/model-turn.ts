@@ -7,20 +7,21 @@ import { mostOf } from "../models/pricing/prices.ts";
 import { advised } from "../models/provider-advice.ts";
 import { type AfterFailure, afterFailure, type FailedCalls, mayRetry } from "../models/provider-faults.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
-import { maskedCut } from "../secrets/cut-text.ts";
-import { LiveText } from "../secrets/live-text.ts";
+import { LiveText, maskedCut } from "../secrets/cut-text.ts";
 import type { AgentSpec } from "./agent-spec.ts";
+import {
+  backoffStepNames,
+  costOfStep,
+  decidesCompletion,
+  type ModelStepRecord,
+  modelStepName,
+  replayedCompletion,
+  usageOfStep,
+} from "./agent-steps.ts";
 import { type CallUsage, maxOutput, NO_USAGE, readReservation, spentOn, spentOnFailure } from "./budget.ts";
 import type { Completion } from "./completion/completion.ts";
 import { type Message, messagesAsPrompt, NO_MESSAGES, readMessages, takesMessages } from "./messages.ts";
 import type { ModelCaller, ModelOutcome, ModelPlace, ModelRequest } from "./model-call.ts";
-import {
-  costOfStep,
-  decidesCompletion,
-  type ModelStepRecord,
-  replayedCompletion,
-  usageOfStep,
-} from "./model-step-record.ts";
 import {
   type CompletionCheck,
   callsOnly,
@@ -31,7 +32,6 @@ import {
   maskReply,
   type Reply,
 } from "./reply-record.ts";
-import { backoffStepNames, modelStepName } from "./step-names.ts";
 import type { Transcript } from "./transcript.ts";
 
 // Until Sluice 0.1, a turn retried by these rules, and recorded only when a call had failed.

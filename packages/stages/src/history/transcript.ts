@@ -1,7 +1,7 @@
 import { field, isJson, type JournalRecord, type Json, parseJson } from "@sluice/core";
 import { denialIn, type RecordedVerdict, readVerdicts, redactJson, redactText } from "@sluice/core/runtime";
+import { type AgentStepRef, parseAgentStep } from "../agent/agent-steps.ts";
 import { invalidCompletion } from "../agent/completion/completion.ts";
-import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
 import { callId } from "../agent/transcript.ts";
 
 /** An entry of an agent state's transcript, reconstructed from the journal. */

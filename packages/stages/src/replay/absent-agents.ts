@@ -1,6 +1,6 @@
 import { field, type GuardHook, type RunJournal } from "@sluice/core";
 import { readVerdicts } from "@sluice/core/runtime";
-import { parseAgentStep } from "../agent/step-names.ts";
+import { parseAgentStep } from "../agent/agent-steps.ts";
 
 /** Why a call of another program's agent is vetoed after the process that it was made in has ended. */
 export const AGENT_GONE = "the agent that made this call has gone; it has to make the call again";

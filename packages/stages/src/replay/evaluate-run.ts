@@ -24,7 +24,7 @@ import {
   type SecretFilter,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
-import { parseAgentStep } from "../agent/step-names.ts";
+import { parseAgentStep } from "../agent/agent-steps.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
 import { declaredSecrets } from "../kinds/commands/command.ts";

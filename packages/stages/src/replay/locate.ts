@@ -1,7 +1,7 @@
 import { field, type Json, parseJson, type RunJournal } from "@sluice/core";
 import type { StepRef } from "@sluice/core/host";
 import { parseStepId, type RecordDifference } from "@sluice/core/runtime";
-import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
+import { type AgentStepRef, parseAgentStep } from "../agent/agent-steps.ts";
 
 /** The location of a record in a run, from its step id. */
 export interface RecordLocation {

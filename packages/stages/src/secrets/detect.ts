@@ -1,7 +1,6 @@
 import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
-import { secretForms } from "./encodings.ts";
+import { pairedKeys, secretForms } from "./encodings.ts";
 import { isKeyName, isKeySetting, isKeyWord, looksLikeKey, looksRandom, mayBeKeyName } from "./key-names.ts";
-import { pairedKeys } from "./parts.ts";
 
 /** Programs need these in any case. */
 const NEVER_SECRET = new Set(["PATH", "PWD", "OLDPWD", "HOME"]);

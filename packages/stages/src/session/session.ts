@@ -16,8 +16,8 @@ import {
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { recordedCosts, type StartAt, toJsonValue } from "@sluice/core/runtime";
+import { costInValue } from "../agent/agent-steps.ts";
 import { type MessageKind, sendMessage } from "../agent/messages.ts";
-import { costInValue } from "../agent/model-step-record.ts";
 import { type Follows, followUpId, followUpOf } from "../history/follow-up.ts";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
 import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";

@@ -9,7 +9,7 @@ import type { Terminal } from "../../output/terminal.ts";
 import { findCode } from "../../project/code.ts";
 import { choiceOf } from "../../project/model.ts";
 import { projectPathsOf, workspaceOf } from "../../project/project-paths.ts";
-import { createTrust } from "../../project/trust/trust.ts";
+import { createTrust } from "../../project/trust.ts";
 import { onStopSignal } from "../../runs/follow-run.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 import type { Check } from "./checks/check.ts";

@@ -13,13 +13,13 @@ import {
 import { addUsage } from "@sluice/core/runtime";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
+import { completionStepName } from "../agent-steps.ts";
 import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
 import { cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import type { ModelCaller } from "../model-call.ts";
 import { type ModelsInUse, modelInUse, modelTurn, type StageModels } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
-import { completionStepName } from "../step-names.ts";
 import { type CallAnswer, callId } from "../transcript.ts";
 import { issuesText } from "./choice-call.ts";
 import { Conversation } from "./conversation.ts";

@@ -5,7 +5,7 @@ import { mkdir, open, realpath, rm, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { type ActScope, type Json, parseJson } from "@sluice/core";
 import { jsonFault, type SecretFilter } from "@sluice/core/runtime";
-import { LiveText } from "../../secrets/live-text.ts";
+import { LiveText } from "../../secrets/cut-text.ts";
 import { systemCode } from "../../tools/files/results.ts";
 import { headTail } from "../../tools/files/text.ts";
 

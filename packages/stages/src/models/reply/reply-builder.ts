@@ -143,8 +143,8 @@ export class ReplyBuilder {
         for (const warning of Array.isArray(part.warnings) ? part.warnings : []) this.#warn(warningText(warning));
         break;
       case "response-metadata":
-        if (typeof part.id === "string") this.#response.id = this.#cut(part.id, LONGEST_WORD);
-        if (typeof part.modelId === "string") this.#response.model = this.#cut(part.modelId, LONGEST_WORD);
+        if (typeof part.id === "string") this.#response.id = this.#clean(part.id, LONGEST_WORD);
+        if (typeof part.modelId === "string") this.#response.model = this.#clean(part.modelId, LONGEST_WORD);
         break;
       case "tool-input-start":
       case "tool-input-delta":
@@ -184,7 +184,7 @@ export class ReplyBuilder {
       calls: this.#calls,
       text,
       finishReason,
-      ...(typeof raw === "string" ? { rawFinishReason: this.#cut(raw, LONGEST_WORD) } : {}),
+      ...(typeof raw === "string" ? { rawFinishReason: this.#clean(raw, LONGEST_WORD) } : {}),
       usage,
       warnings: this.#warnings,
       ...(id === undefined && model === undefined ? {} : { response: this.#response }),
@@ -257,7 +257,7 @@ export class ReplyBuilder {
       typeof sentInput === "string" ? sentInput : (JSON.stringify(toJson(sentInput)) ?? ""),
       this.#options.secrets,
     );
-    const tool = this.#cut(word(part.toolName), LONGEST_TOOL_NAME);
+    const tool = this.#clean(word(part.toolName), LONGEST_TOOL_NAME);
     const wireName = wireNameOf(tool, this.#options.tools);
     const index = this.#calls.length;
     const taken = (id: string): boolean => this.#ids.has(id) || this.#options.callIds?.has(id) === true;
@@ -289,7 +289,7 @@ export class ReplyBuilder {
     this.#keep({
       type: "tool-result",
       toolCallId: this.#renamed.get(part.toolCallId) ?? this.#id(part.toolCallId).slice(0, LONGEST_WORD),
-      toolName: wireNameOf(this.#cut(word(part.toolName), LONGEST_TOOL_NAME), this.#options.tools),
+      toolName: wireNameOf(this.#clean(word(part.toolName), LONGEST_TOOL_NAME), this.#options.tools),
       output:
         typeof value === "string" && part.isError !== true
           ? { type: "text", value }
@@ -312,22 +312,23 @@ export class ReplyBuilder {
   }
 
   #ignore(type: string): void {
-    const name = JSON.stringify(this.#cut(type, 60));
+    const name = JSON.stringify(this.#clean(type, 60));
     this.#ignored ??= new Map();
     const seen = this.#ignored.get(name);
     if (seen !== undefined || this.#ignored.size < MAX_WARNINGS) this.#ignored.set(name, (seen ?? 0) + 1);
   }
 
   #warn(warning: string): void {
-    if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(this.#cut(warning, 300));
+    if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(this.#clean(warning, 300));
   }
 
   #id(sent: unknown): string {
     return cleanWord(word(sent), this.#options.secrets);
   }
 
-  #cut(text: string, longest: number): string {
-    return maskedHead(text, longest, this.#options.secrets);
+  #clean(text: string, longest: number): string {
+    const { secrets } = this.#options;
+    return text.length > longest ? maskedHead(text, longest, secrets) : secrets.text(text);
   }
 }
 

@@ -8,8 +8,7 @@ import {
   type ToolResult,
   type ToolSpec,
 } from "@sluice/core";
-import { NO_MASK } from "../../secrets/cut-text.ts";
-import { LiveText } from "../../secrets/live-text.ts";
+import { LiveText, NO_MASK } from "../../secrets/cut-text.ts";
 import { BASH_FACTS, BASH_TIMEOUT_MS, type BashInput, SHOWN_HALF } from "../builtin-facts.ts";
 import { withFolder } from "../files/open.ts";
 import { isProgram } from "../files/paths.ts";

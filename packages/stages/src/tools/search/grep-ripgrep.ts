@@ -1,7 +1,6 @@
 import { isAbsolute, relative } from "node:path";
 import type { ToolCall } from "@sluice/core";
-import { NO_MASK } from "../../secrets/cut-text.ts";
-import { LiveText } from "../../secrets/live-text.ts";
+import { LiveText, NO_MASK } from "../../secrets/cut-text.ts";
 import { type ProcessOptions, runProcess } from "../bash/process.ts";
 import { withFile, withFolder } from "../files/open.ts";
 import { contains } from "../files/paths.ts";

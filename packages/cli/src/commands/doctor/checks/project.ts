@@ -17,7 +17,7 @@ import { type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
 import { loadWorkflowFile } from "../../../project/load-workflow.ts";
 import { workflowSurroundings } from "../../../project/pipelines.ts";
 import { foldersAbove, shellWord } from "../../../project/project-paths.ts";
-import type { Trust, TrustState } from "../../../project/trust/trust.ts";
+import type { Trust, TrustState } from "../../../project/trust.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
 export interface ProjectReport {

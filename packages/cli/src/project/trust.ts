@@ -6,9 +6,9 @@ import { digestOf, messageOf, sha256 } from "@sluice/core/runtime";
 import type { FileDigest } from "@sluice/stages";
 import { type Environment, readSettings, stateFolder } from "@sluice/tui/user";
 import { count, oneLine } from "@sluice/view/words";
-import type { CodeDigests } from "../code.ts";
-import type { ProjectSettings } from "../load-config.ts";
-import { digestNow } from "../modules.ts";
+import type { CodeDigests } from "./code.ts";
+import type { ProjectSettings } from "./load-config.ts";
+import { digestNow } from "./modules.ts";
 
 /** Whether the user trusts the current code of a folder. */
 export type TrustState =
