@@ -31,7 +31,8 @@ export function bodyLines(card: Card, facts: CardFacts, width: number, all: bool
       : kind === "approveTransition"
         ? transitionLines(card.request, width)
         : questionLines(card.request, width);
-  const fault = card.fault === undefined ? [] : sentence(`It cannot be approved here: ${card.fault}.`, width, "bad");
+  const can = isQuestion(card.request) ? "answered" : "approved";
+  const fault = card.fault === undefined ? [] : sentence(`It cannot be ${can} here: ${card.fault}.`, width, "bad");
   return [
     ...about,
     ...fault,
