@@ -1,12 +1,11 @@
 import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
-import type { Line } from "@sluice/view/text";
+import { headAndTail, type Line, labelled, quoted, sentence, verbatim } from "@sluice/view/text";
 import { count, moment, textAt } from "@sluice/view/words";
 import { MOST_SHOWN, sizeOf } from "../user/approval-check.ts";
 import { isQuestion } from "../user/send-answer.ts";
 import type { Card } from "./card-stack.ts";
 import { changeLines, type FileNow } from "./change.ts";
 import { choicesOf, valueText } from "./form.ts";
-import { headAndTail, labelled, quoted, sentence, verbatim } from "./verbatim.ts";
 
 /** What a card shows besides its request. */
 export interface CardFacts {
