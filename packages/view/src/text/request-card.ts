@@ -91,9 +91,11 @@ function everyArgument(input: Json, width: number): readonly string[] {
 /** In one row if it fits, else below its name. */
 function argument(key: string, text: string, width: number): readonly string[] {
   const name = `${oneLine(key)}:`;
-  const rows = labelled(name, verbatim(fewBlanks(text), width - BELOW.length), width - BELOW.length).map(textOf);
-  const [only, ...more] = rows;
-  if (only !== undefined && more.length === 0) return [`${ARGUMENT}${only}`];
+  if (text.length < width) {
+    const room = width - BELOW.length;
+    const [only, ...more] = labelled(name, verbatim(fewBlanks(text), room), room).map(textOf);
+    if (only !== undefined && more.length === 0) return [`${ARGUMENT}${only}`];
+  }
   return [...own(`${ARGUMENT}${name}`, width), ...quoted(text, BELOW, width)];
 }
 
