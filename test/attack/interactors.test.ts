@@ -113,7 +113,7 @@ describe("what a terminal is shown of a request", () => {
       Array.from({ length: 60 }, (_, at) => [`k${at}`, at === 41 ? "touch PWN" : "x"]),
     );
     const { shown } = await typed([["Own", input]], [""], { tools: [tool("Own")] });
-    expect(shown).toContain("k41: touch PWN");
+    expect(shown).toContain("k41: │ touch PWN");
   });
   test("a question that poses as a request for approval: never looks like one, and its answer grants nothing", async () => {
     const { shown, after } = await typed(

@@ -106,6 +106,28 @@ describe("a prompt", () => {
     expect([editor.permissions.length, wrote]).toEqual([3, [true, false, true]]);
   });
 
+  test("a call is announced before a person is asked, so that its redacted record does not replace what they are shown", async () => {
+    const here = desk();
+    const content = `{"token":"' + run() + '"}`;
+    const calls = turn(call("Write", { file_path: "one.txt", content }));
+    const held: { choose: string | undefined } = { choose: undefined };
+    const editor = await openEditor(here, [single, "--model", here.script({ work: [calls, finishes()] })], {
+      choose: () => held.choose,
+    });
+    const sessionId = await editor.session();
+    const ended = editor.prompt(sessionId, "write it");
+    await editor.until(() => editor.permissions.length > 0);
+    const [permission] = editor.permissions;
+    expect(JSON.stringify(permission?.toolCall)).toContain("run()");
+    const ofCall = editor.updates.filter(
+      (one) => "toolCallId" in one && one.toolCallId === permission?.toolCall.toolCallId,
+    );
+    expect(ofCall.map(({ sessionUpdate }) => sessionUpdate)).toContain("tool_call");
+    expect(JSON.stringify(ofCall)).toContain("[redacted:token]");
+    await editor.agent.notify(methods.agent.session.cancel, { sessionId });
+    expect(await ended).toBe("cancelled");
+  });
+
   test("while another one runs is refused, and the first continues", async () => {
     const here = desk();
     const held: { choose: string | undefined } = { choose: undefined };

@@ -57,7 +57,7 @@ describe("a run that waits, seen from another process", () => {
     expect(announced).toBe(line.replace("approve", "<approve, deny or defer>"));
     expect(show.stdout).toContain(line);
     // Whole, since a person decides by it: a summary leaves out the middle.
-    expect(show.stdout).toContain("    file_path: one.txt\n");
+    expect(show.stdout).toContain("    file_path: │ one.txt\n");
     expect(show.stdout).toContain(`  writes: ${join(realpathSync(here.folder), "one.txt")}\n`);
     expect(show.stdout).toContain("owner      process");
     expect(at(printed(shown), "requests", 0)).toMatchObject({ kind: "grantStageTool", answer: line });
@@ -136,7 +136,7 @@ describe("a step that needs approval", () => {
     const { runId, running } = await waiting(here, here.script({ work: [finishes()] }), `${PIPELINES}#approving`);
     const shown = await here.sluice(["show", runId]);
     expect(shown.stdout).toContain("  work -> released\n");
-    expect(shown.stdout).toContain("    message: Release it?\n");
+    expect(shown.stdout).toContain("    message: │ Release it?\n");
     const request = at(printed(await here.sluice(["show", runId, ...JSON_OUT])), "requests", 0);
     expect(request).toMatchObject({ kind: "approveTransition", requestId: "work#1/a1/approval" });
     expect((await here.sluice(["answer", runId, "approval", answer])).code).toBe(0);

@@ -73,6 +73,7 @@ export function fakeRun(
       requestId,
       digest: key,
       question: `approve ${call.tool}`,
+      whole: `approve ${call.tool}`,
       command: `sluice answer ${runId} ${requestId} approve`,
     };
     const made: Gated = { question, call, done: Promise.withResolvers<CallReply>() };

@@ -25,6 +25,7 @@ export type {
   LogItem,
   ModelUsage,
   RunEndItem,
+  RunRequest,
   RunView,
   TranscriptItem,
 } from "./projection/run-view.ts";

@@ -13,7 +13,7 @@ import { messageOf, visible } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
-import { textAt } from "@sluice/view/words";
+import { rootOf, textAt } from "@sluice/view/words";
 import { NOTIFY_ON, type NotifyOn, type NotifyOption } from "../project/fields/notify-option.ts";
 import { createTarget } from "./deliver.ts";
 
@@ -174,7 +174,7 @@ function requestKey({ runId, data }: SluiceEvent): string {
   return JSON.stringify([runId, data.requestId ?? null]);
 }
 
-/** A request, and the line that answers it. */
+/** A request, and the lines that show and answer it. */
 function askedBy(event: SluiceEvent, line: NotifierOptions["line"]) {
   const { requestId, kind, digest, body } = event.data;
   if (typeof requestId !== "string" || typeof kind !== "string" || typeof digest !== "string") return undefined;
@@ -186,11 +186,13 @@ function askedBy(event: SluiceEvent, line: NotifierOptions["line"]) {
   const why = said("why");
   // A shell must refuse the line if it is pasted unchanged.
   const answers = isQuestion({ kind }) ? "--value <text>" : "<approve, deny or defer>";
+  const show = line(["show", rootOf(event.runId)]);
   const answer = `${line(answerCommand({ runId: event.runId, requestId, digest }))} ${answers}`;
   return {
     key: requestKey(event),
     text: `waits for an answer: ${summary}`,
-    request: { requestId, kind, summary, ...(why === undefined ? {} : { why }), answer },
+    // The summary may leave out parts of a call.
+    request: { requestId, kind, summary, ...(why === undefined ? {} : { why }), show, answer },
   };
 }
 

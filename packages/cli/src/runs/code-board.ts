@@ -1,6 +1,7 @@
 import type { OpenRequest, PersonRequest } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { answerWords } from "@sluice/tui/user";
+import { requestCard } from "@sluice/view/text";
 import { rootOf } from "@sluice/view/words";
 import type { ControllingTerminal, Terminal } from "../output/terminal.ts";
 
@@ -11,7 +12,7 @@ export interface CodeBoard {
 }
 
 /**
- * Shows the codes of requests on the controlling terminal, which is opened for the first code: processes that the run started
+ * Shows requests with their codes on the controlling terminal, which is opened for the first code: processes that the run started
  * could read a stream. Without a terminal, it warns once that approvals from other processes do not count.
  */
 export function createCodeBoard(terminal: Terminal, lineOf: (words: readonly string[]) => string): CodeBoard {
@@ -22,7 +23,10 @@ export function createCodeBoard(terminal: Terminal, lineOf: (words: readonly str
         opened = { screen: terminal.controlling() };
         if (opened.screen === undefined) terminal.err(`sluice: ${NO_TERMINAL}\n`);
       }
-      opened.screen?.say(`${visible(codeLine(request, code, lineOf))}\n`);
+      // An approval is for all of the request, which the events show in part.
+      opened.screen?.say(
+        `${requestCard(request, terminal.facts().columns)}${visible(codeLine(request, code, lineOf))}\n`,
+      );
     },
     close: (): void => opened?.screen?.close(),
   };

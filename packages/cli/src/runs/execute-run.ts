@@ -80,6 +80,6 @@ async function exceptFor(answered: OpenRequest): Promise<(interactor: Interactor
 async function userAt(terminal: Terminal, answered: OpenRequest | undefined): Promise<Interactor> {
   const { except, lineInteractor } = await import("./line-interactor.ts");
   const { linePromptOf } = await import("./line-prompt.ts");
-  const user = lineInteractor(linePromptOf(terminal), terminal.prompts);
+  const user = lineInteractor(linePromptOf(terminal), terminal.prompts, () => terminal.facts().columns);
   return answered === undefined ? user : except(user, answered);
 }

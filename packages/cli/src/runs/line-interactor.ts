@@ -1,15 +1,19 @@
 import type { Answer, Interactor, OpenRequest, PersonRequest } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { isQuestion, type TypedAnswer, typedValue } from "@sluice/tui/user";
-import { requestCard } from "../output/request-card.ts";
+import { requestCard } from "@sluice/view/text";
 import { isSameRequest } from "./code-board.ts";
 import type { LinePrompt } from "./line-prompt.ts";
 
 /**
  * A user at a plain terminal. Only the full word "approve" approves; an empty line denies, and the end of the input gives no
- * answer.
+ * answer. `columns` is the width of the terminal, undefined if unknown.
  */
-export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream): Interactor {
+export function lineInteractor(
+  prompt: LinePrompt,
+  output: NodeJS.WritableStream,
+  columns: () => number | undefined = () => undefined,
+): Interactor {
   return {
     name: "terminal",
     async answer(request, signal) {
@@ -17,7 +21,7 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
       // A rule may have answered meanwhile.
       if (signal.aborted) return undefined;
       const asksValue = isQuestion(request);
-      output.write(requestCard(request));
+      output.write(requestCard(request, columns()));
       const how = asksValue
         ? "answer (an empty line declines): "
         : "approve, deny [reason] or defer (an empty line denies): ";

@@ -7,9 +7,11 @@ import { TreeReader } from "@sluice/core/host";
 import { type RunView, reduceRun } from "@sluice/view";
 import { readRecord, watchRun } from "@sluice/view/records";
 import type { AcpRun, AcpWorkspace, OpenWorkspace, SessionStore } from "./acp-workspace.ts";
+import type { ClientAsker } from "./ask-client.ts";
 import { RESUME, readPrompt } from "./prompt-text.ts";
 import { promptEnd } from "./result-text.ts";
 import { createRunUpdates } from "./run-updates.ts";
+import { createShownRequests } from "./shown-requests.ts";
 
 export interface AcpSession {
   /** Absolute. */
@@ -33,8 +35,8 @@ export interface AcpSessionOptions {
   /** The runs that the session had in earlier processes. */
   readonly runIds: readonly string[];
   readonly client: Pick<AgentContext, "notify" | "request">;
-  /** Answers the requests of its runs; `flush` waits until the client has everything that was sent. */
-  readonly interactor: (flush: () => Promise<void>) => Interactor;
+  /** Answers the requests of its runs; `flush` waits until the client has every update up to the open request. */
+  readonly interactor: (flush: ClientAsker["flush"]) => Interactor;
   readonly open: OpenWorkspace;
   readonly store: SessionStore;
   readonly clock: Clock;
@@ -52,9 +54,13 @@ export async function createAcpSession(options: AcpSessionOptions): Promise<AcpS
       .then(() => client.notify(methods.client.session.update, { sessionId, update }))
       .catch((thrown: unknown) => onFault(`an update could not be sent: ${String(thrown)}`));
   };
+  const shown = createShownRequests(clock);
   const workspace = await options.open(
     cwd,
-    options.interactor(() => sent),
+    options.interactor(async (request, signal) => {
+      await shown.until(request, signal);
+      await sent;
+    }),
   );
   const runIds = [...options.runIds];
   let isBusy = false;
@@ -76,7 +82,11 @@ export async function createAcpSession(options: AcpSessionOptions): Promise<AcpS
     const updates = createRunUpdates(send);
     const onError = (thrown: unknown): void => onFault(`the run could not be read: ${String(thrown)}`);
     const watch = watchRun(host, runId, { handle, clock, onError });
-    watch.subscribe(() => updates.show(watch.view()));
+    watch.subscribe(() => {
+      const view = watch.view();
+      updates.show(view);
+      shown.show(view);
+    });
     try {
       active = run;
       if (isCancelled) cancelRun(run);

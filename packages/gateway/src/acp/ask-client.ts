@@ -19,7 +19,8 @@ import {
   type PersonRequest,
   parseJson,
 } from "@sluice/core";
-import { checkAnswer, messageOf, redactJson, redactText, visible } from "@sluice/core/runtime";
+import { checkAnswer, messageOf, redactText, visible } from "@sluice/core/runtime";
+import { requestCard } from "@sluice/view/text";
 import { textAt } from "@sluice/view/words";
 import { diffsOf, kindOf, locationsOf, textContent, titleOf, toolCallId } from "./tool-call.ts";
 
@@ -32,8 +33,8 @@ export interface ClientAsker {
   readonly name: string;
   /** Aborts when the client is gone: then requests stay open. */
   readonly gone: AbortSignal;
-  /** Sends what the client does not know about the run yet. */
-  readonly flush: () => Promise<void>;
+  /** Sends what the client does not know yet about the run and the request: what is sent of its call later could replace what it shows. */
+  readonly flush: (request: PersonRequest, signal: AbortSignal) => Promise<void>;
 }
 
 const ALLOW = "allow";
@@ -42,6 +43,9 @@ const DENY = "deny";
 const CHOICE = "choice-";
 /** How often a question is asked again after an answer that does not fit. */
 const MOST_TRIES = 3;
+/** Longest body of a request that is shown whole, in UTF-16 units of its JSON. */
+const MOST_SHOWN = 100_000;
+const CARD_COLUMNS = 100;
 /** More choices are asked for as text. */
 const MOST_CHOICES = 12;
 
@@ -51,7 +55,7 @@ export function clientInteractor(asker: ClientAsker): Interactor {
     name: asker.name,
     answer: async (request, signal) => {
       try {
-        await asker.flush();
+        await asker.flush(request, signal);
         return await (isQuestion(request) ? askValue(request, signal, asker) : askApproval(request, signal, asker));
       } catch (thrown) {
         // The run is suspended with its request open, or another process has answered.
@@ -68,14 +72,20 @@ function isQuestion({ kind }: PersonRequest): boolean {
 
 async function askApproval(request: PersonRequest, signal: AbortSignal, asker: ClientAsker): Promise<Answer> {
   const isCall = request.kind === "grantStageTool";
-  const toolCall = isCall ? callToApprove(request, asker.cwd) : stepToApprove(request);
-  const options: PermissionOption[] = [
-    { optionId: ALLOW, name: isCall ? "Allow this call once" : "Approve this step", kind: "allow_once" },
-    { optionId: DENY, name: "Deny", kind: "reject_once" },
-  ];
-  const chosen = await choose(toolCall, options, signal, asker);
+  const whole = wholeText(request);
+  const text =
+    whole ??
+    `It is too long to be shown whole, so it cannot be approved here. See it with: sluice show ${request.runId}`;
+  const toolCall = isCall ? callToApprove(request, text, asker.cwd) : stepToApprove(request, text);
+  const allow: PermissionOption = {
+    optionId: ALLOW,
+    name: isCall ? "Allow this call once" : "Approve this step",
+    kind: "allow_once",
+  };
+  const deny: PermissionOption = { optionId: DENY, name: "Deny", kind: "reject_once" };
+  const chosen = await choose(toolCall, whole === undefined ? [deny] : [allow, deny], signal, asker);
   // Whatever was not offered denies.
-  if (chosen === ALLOW) return { kind: "approve" };
+  if (chosen === ALLOW && whole !== undefined) return { kind: "approve" };
   return { kind: "deny", reason: chosen === DENY ? "denied in the editor" : "the client closed the question" };
 }
 
@@ -94,16 +104,10 @@ async function choose(
   return outcome.outcome === "selected" ? outcome.optionId : undefined;
 }
 
-function callToApprove({ runId, requestId, body }: PersonRequest, cwd: string): ToolCallUpdate {
+function callToApprove({ runId, requestId, body }: PersonRequest, text: string, cwd: string): ToolCallUpdate {
   const tool = textAt(body, "tool");
-  const input = redactJson(field(body, "input") ?? null);
-  const diffs = diffsOf(tool, input, cwd);
+  const input = field(body, "input") ?? null;
   const touched = touchedPaths(body);
-  const lines = [
-    `${textAt(body, "executionId")} may not do this without approval: ${textAt(body, "why")}`,
-    ...(diffs.length > 0 || !isJsonObject(input) ? [] : Object.entries(input).map(argumentLine)),
-    ...touched.map(({ access, path }) => `${access}s ${path}`),
-  ];
   return {
     toolCallId: toolCallId(runId, requestId),
     title: titleOf(tool, input),
@@ -111,28 +115,20 @@ function callToApprove({ runId, requestId, body }: PersonRequest, cwd: string): 
     kind: kindOf(tool),
     status: "pending",
     rawInput: input,
-    locations: touched.length === 0 ? locationsOf(tool, input, cwd) : touched.map(({ path }) => ({ path })),
-    content: [...diffs, textContent(lines.map(visible).join("\n"))],
+    locations: touched.length === 0 ? locationsOf(tool, input, cwd) : touched.map((path) => ({ path })),
+    content: [...diffsOf(tool, input, cwd), textContent(text)],
   };
 }
 
-/** In full, since a command could hide what matters in the part that is left out. */
-function argumentLine([key, value]: readonly [string, Json]): string {
-  return `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`;
-}
-
 /** The files that the call accesses, with links resolved. */
-function touchedPaths(body: JsonObject): readonly { readonly access: string; readonly path: string }[] {
+function touchedPaths(body: JsonObject): readonly string[] {
   const touches = field(body, "touches");
-  if (!Array.isArray(touches)) return [];
-  return touches.map((touch: Json) => ({ access: textAt(touch, "access"), path: textAt(touch, "path") }));
+  return Array.isArray(touches) ? touches.map((touch: Json) => textAt(touch, "path")) : [];
 }
 
 /** A move from state to state. */
-function stepToApprove({ runId, requestId, body }: PersonRequest): ToolCallUpdate {
+function stepToApprove({ runId, requestId, body }: PersonRequest, text: string): ToolCallUpdate {
   const { from: _from, to: _to, ...facts } = body;
-  const shown = redactJson(facts);
-  const lines = isJsonObject(shown) ? Object.entries(shown).map(argumentLine) : [];
   return {
     toolCallId: toolCallId(runId, requestId),
     title: visible(`${textAt(body, "from")} -> ${textAt(body, "to")}: ${textAt(body, "message")}`).replaceAll(
@@ -141,9 +137,21 @@ function stepToApprove({ runId, requestId, body }: PersonRequest): ToolCallUpdat
     ),
     kind: "switch_mode",
     status: "pending",
-    rawInput: shown,
-    content: [textContent(lines.map(visible).join("\n"))],
+    rawInput: facts,
+    content: [textContent(text)],
   };
+}
+
+/**
+ * A request as text for an editor, in full and not redacted: whatever is left out could be what matters. Undefined if it is too long.
+ * A block of code, since Markdown would hide or change parts of it.
+ */
+function wholeText(request: PersonRequest): string | undefined {
+  if (JSON.stringify(request.body).length > MOST_SHOWN) return undefined;
+  const card = requestCard(request, CARD_COLUMNS).trim();
+  const longest = Math.max(2, ...[...card.matchAll(/`+/g)].map(([ticks]) => ticks.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}text\n${card}\n${fence}`;
 }
 
 async function askValue(request: PersonRequest, signal: AbortSignal, asker: ClientAsker): Promise<Answer> {
@@ -157,7 +165,7 @@ async function askValue(request: PersonRequest, signal: AbortSignal, asker: Clie
       reason:
         "the client cannot ask questions (it lacks elicitation); answer with sluice answer in a run of sluice run --wait",
     };
-  const question = visible(redactText(textAt(request.body, "question")));
+  const question = visible(textAt(request.body, "question"));
   const options: PermissionOption[] = [
     ...choices.map((choice, index) => ({
       optionId: `${CHOICE}${index}`,
@@ -192,7 +200,7 @@ async function askForm(
   signal: AbortSignal,
   { client, sessionId }: ClientAsker,
 ): Promise<Answer> {
-  const question = visible(redactText(textAt(request.body, "question")));
+  const question = visible(textAt(request.body, "question"));
   const form = formOf(schema);
   let fault = "";
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {

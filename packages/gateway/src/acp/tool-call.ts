@@ -98,9 +98,10 @@ export function callOf(execution: ExecutionView, call: CallView, cwd: string): T
   };
 }
 
-/** What changed of a call. */
+/** What changed of a call. While a person is asked, its content is what they are shown. */
 export function callUpdate(execution: ExecutionView, call: CallView, cwd: string): ToolCallUpdate {
-  return { toolCallId: idOfCall(execution, call), status: statusOf(call), content: contentOf(call, cwd) };
+  const content = call.state === "asking" ? {} : { content: contentOf(call, cwd) };
+  return { toolCallId: idOfCall(execution, call), status: statusOf(call), ...content };
 }
 
 function contentOf(call: CallView, cwd: string): ToolCallContent[] {

@@ -11,7 +11,7 @@ import type { AgentCall, GatewayRun, OpenQuestion } from "../run/gateway-run-typ
 import { argumentsDigest, type QuestionFacts, type QuestionStates } from "./question-state.ts";
 
 /**
- * Whether a client may be asked about open requests, and what its answer may do. A client's answer is no proof of a person: hooks of
+ * Whether a client may be asked about open requests, and what its answer may do. It approves only what its form shows whole. A client's answer is no proof of a person: hooks of
  * a host can give it.
  */
 export type ElicitationMode = "off" | "deny-only" | "approve";
@@ -67,6 +67,7 @@ export function createGrantQuestions(options: GrantQuestionsOptions): GrantQuest
         digest,
         tool: call.tool,
         input: argumentsDigest(call.input),
+        approvable: isApprovable(mode, question),
       });
       return inputRequired({ inputRequests: { [KEY]: inputRequired.elicit(form(mode, question)) }, requestState });
     },
@@ -79,7 +80,7 @@ export function createGrantQuestions(options: GrantQuestionsOptions): GrantQuest
           // The injected clock ends it; the SDK's own timer must not be first.
           { signal: AbortSignal.any([closed, late.signal]), timeout: 2 * elicitationMs },
         );
-        await send(question, answerIn(mode, action, content), client);
+        await send(question, answerIn(isApprovable(mode, question), action, content), client);
       } catch {
         // The client cannot ask, was too slow, or the request was closed by another answer: it stays open for the others.
         return;
@@ -89,7 +90,7 @@ export function createGrantQuestions(options: GrantQuestionsOptions): GrantQuest
     },
     take: async (request, responses, client) => {
       const view = inputResponse(responses, KEY);
-      if (view.kind === "elicit") await send(request, answerIn(mode, view.action, view.content), client);
+      if (view.kind === "elicit") await send(request, answerIn(request.approvable, view.action, view.content), client);
     },
   };
 }
@@ -105,32 +106,40 @@ function keyOf({ runId, requestId }: RequestFacts): string {
  * themselves.
  */
 function answerIn(
-  mode: ElicitationMode,
+  approvable: boolean,
   action: string,
   content: Readonly<Record<string, unknown>> | undefined,
 ): Answer | undefined {
   if (action !== "accept" || content === undefined) return undefined;
   const { decision, reason } = content;
-  if (decision === APPROVE && mode === "approve") return { kind: "approve" };
+  if (decision === APPROVE && approvable) return { kind: "approve" };
   if (decision !== DENY) return undefined;
   const words = typeof reason === "string" ? visible(reason.slice(0, LONGEST_REASON)).trim() : "";
   return words === "" ? { kind: "deny" } : { kind: "deny", reason: words };
 }
 
-function form(mode: ElicitationMode, { runId, question }: OpenQuestion): ElicitRequestFormParams {
+/** Whether a form may approve: only what it shows whole. */
+function isApprovable(mode: ElicitationMode, { whole }: OpenQuestion): boolean {
+  return mode === "approve" && whole !== undefined;
+}
+
+function form(mode: ElicitationMode, of: OpenQuestion): ElicitRequestFormParams {
+  const { runId, question, whole } = of;
+  const approvable = isApprovable(mode, of);
   // Hosts cut what does not fit into a line of the terminal.
-  const elsewhere =
-    mode === "approve" ? "" : `\nThis form cannot approve it. See and answer it with: sluice show ${runId}`;
+  const shown = approvable
+    ? `\n\n${whole}`
+    : ` ${question}\nThis form cannot approve it. See and answer it with: sluice show ${runId}`;
   return {
     mode: "form",
-    message: `A person has to decide: ${question}${elsewhere}`,
+    message: `A person has to decide:${shown}`,
     requestedSchema: {
       type: "object",
       properties: {
         decision: {
           type: "string",
           title: "Decision",
-          enum: mode === "approve" ? [APPROVE, DENY, LEAVE] : [DENY, LEAVE],
+          enum: approvable ? [APPROVE, DENY, LEAVE] : [DENY, LEAVE],
         },
         reason: { type: "string", title: "Reason, for the agent", maxLength: LONGEST_REASON },
       },

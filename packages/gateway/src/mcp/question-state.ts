@@ -13,6 +13,8 @@ export interface QuestionFacts {
   readonly tool: string;
   /** Digest of the call's arguments. */
   readonly input: string;
+  /** Whether the form showed all that an approval would run, and offered one. */
+  readonly approvable: boolean;
 }
 
 export interface QuestionStates {
@@ -27,6 +29,7 @@ const Sealed = z.strictObject({
   digest: z.string(),
   tool: z.string(),
   input: z.string(),
+  approvable: z.boolean(),
   nonce: z.string(),
   expires: z.number(),
 });

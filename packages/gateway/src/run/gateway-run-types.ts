@@ -46,8 +46,10 @@ export interface OpenQuestion {
   readonly runId: string;
   readonly requestId: string;
   readonly digest: string;
-  /** What is asked, in one line. */
+  /** What is asked, in one line, which may leave out parts of a call and what looks like a secret. */
   readonly question: string;
+  /** All that an approval would run, in rows for a form; absent if that is too long for one, and for what takes no approval. */
+  readonly whole?: string;
   /** The command with which a person answers. */
   readonly command: string;
 }

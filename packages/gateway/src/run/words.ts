@@ -2,6 +2,7 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
 import { visible, visibleJson } from "@sluice/core/runtime";
+import { requestCard } from "@sluice/view/text";
 import type { CallReply, NativeReport, OpenQuestion, ReplyPart } from "./gateway-run-types.ts";
 
 /** The tool with which an agent leaves a phase. */
@@ -89,9 +90,10 @@ export function lostAnswer(
 
 const SHOWN = 200;
 
-export function waitingText({ question, command }: OpenQuestion): string {
+export function waitingText({ runId, question, command }: OpenQuestion): string {
   return [
     `This call has not run: a person has to decide. Open request: ${question}`,
+    `They can see all of it with: sluice show ${runId}`,
     `They can answer in the app, or with: ${command}`,
     "Make exactly the same call again to take the answer. Do not work around it; until it is answered, no other call of this phase runs.",
   ].join("\n");
@@ -99,8 +101,25 @@ export function waitingText({ question, command }: OpenQuestion): string {
 
 const DIGEST_SHOWN = 16;
 
-/** A request in one line. */
-export function questionOf({ runId, requestId, digest, kind, body }: PersonRequest): OpenQuestion {
+/** Columns of a form: clients cut what does not fit into a row of their own. */
+const FORM_COLUMNS = 64;
+/** Rows of a request that a form shows. */
+const MOST_FORM_ROWS = 20;
+/** A body with more UTF-16 units of JSON is not laid out to see whether it fits. */
+const MOST_IN_FORM = 10_000;
+
+/** A request in full for a form; undefined if it does not fit, or takes no approval. */
+function wholeOf(request: PersonRequest): string | undefined {
+  const { kind, body } = request;
+  if (kind !== "grantStageTool" && kind !== "approveTransition") return undefined;
+  if (JSON.stringify(body).length > MOST_IN_FORM) return undefined;
+  const card = requestCard(request, FORM_COLUMNS).trim();
+  return card.split("\n").length > MOST_FORM_ROWS ? undefined : card;
+}
+
+/** A request in one line, and in full for a form. */
+export function questionOf(request: PersonRequest): OpenQuestion {
+  const { runId, requestId, digest, kind, body } = request;
   const text = (key: string): string => {
     const value = field(body, key);
     return typeof value === "string" ? visible(value) : "";
@@ -113,5 +132,6 @@ export function questionOf({ runId, requestId, digest, kind, body }: PersonReque
   };
   const answer = kind === "askUser" || kind === "humanState" ? "--value <answer>" : "approve";
   const command = `sluice answer ${runId} ${requestId} --digest ${digest.slice(0, DIGEST_SHOWN)} ${answer}`;
-  return { runId, requestId, digest, question: about[kind], command };
+  const whole = wholeOf(request);
+  return { runId, requestId, digest, question: about[kind], ...(whole === undefined ? {} : { whole }), command };
 }

@@ -1,12 +1,11 @@
 import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
-import type { Line } from "@sluice/view/text";
+import { headAndTail, type Line, labelled, quoted, sentence, verbatim } from "@sluice/view/text";
 import { count, moment, textAt } from "@sluice/view/words";
 import { MOST_SHOWN, sizeOf } from "../user/approval-check.ts";
 import { isQuestion } from "../user/send-answer.ts";
 import type { Card } from "./card-stack.ts";
 import { changeLines, type FileNow } from "./change.ts";
 import { choicesOf, valueText } from "./form.ts";
-import { headAndTail, labelled, quoted, sentence, verbatim } from "./verbatim.ts";
 
 /** What a card shows besides its request. */
 export interface CardFacts {
@@ -31,7 +30,8 @@ export function bodyLines(card: Card, facts: CardFacts, width: number, all: bool
       : kind === "approveTransition"
         ? transitionLines(card.request, width)
         : questionLines(card.request, width);
-  const fault = card.fault === undefined ? [] : sentence(`It cannot be approved here: ${card.fault}.`, width, "bad");
+  const can = isQuestion(card.request) ? "answered" : "approved";
+  const fault = card.fault === undefined ? [] : sentence(`It cannot be ${can} here: ${card.fault}.`, width, "bad");
   return [
     ...about,
     ...fault,

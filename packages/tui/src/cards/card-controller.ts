@@ -1,6 +1,7 @@
-import { type Answer, type OpenRequest, type RunHost, SluiceError } from "@sluice/core";
+import { type Answer, type RunHost, SluiceError } from "@sluice/core";
 import { messageOf, type SecretFilter } from "@sluice/core/runtime";
 import type { Session } from "@sluice/stages";
+import type { RunRequest } from "@sluice/view";
 import type { Key } from "../composer/keys.ts";
 import { answerElsewhere } from "../user/answer-elsewhere.ts";
 import { userName } from "../user/person.ts";
@@ -62,7 +63,7 @@ export class CardController {
   }
 
   /** Takes all open requests, oldest first. */
-  requests(open: readonly OpenRequest[]): void {
+  requests(open: readonly RunRequest[]): void {
     this.#apply(requestsChanged(this.#stack, open));
   }
 

@@ -11,6 +11,7 @@ import {
   newlyOpen,
   type OpenCard,
   openCardOf,
+  refusalFor,
   sendAnswer,
   showNext,
   unfocused,
@@ -159,7 +160,8 @@ function choose(press: KeyPress): KeyUpdate {
 
 function approve(press: KeyPress): KeyUpdate {
   const { card, open } = press;
-  if (card.fault !== undefined) return changed(press, { hint: `it cannot be approved here: ${card.fault}` });
+  const refused = refusalFor(card, { kind: "approve" });
+  if (refused !== undefined) return changed(press, { hint: refused });
   if (open.lines === 0 || open.seen < open.lines)
     return changed(press, { hint: "not all of it was shown: PageDown reads on, End jumps to the end" });
   return answer(press, { kind: "approve" });
@@ -172,7 +174,10 @@ function answer(press: KeyPress, given: Answer): KeyUpdate {
   return send(press, given);
 }
 
-function send({ stack, card }: KeyPress, given: Answer): KeyUpdate {
+function send(press: KeyPress, given: Answer): KeyUpdate {
+  const { stack, card } = press;
+  const refused = refusalFor(card, given);
+  if (refused !== undefined) return changed(press, { hint: refused });
   return { ...sendAnswer(stack, card, given), handled: !card.sending };
 }
 

@@ -1,8 +1,9 @@
 import type { Answer, OpenRequest, SignalOutcome } from "@sluice/core";
+import type { RunRequest } from "@sluice/view";
 import { cleanInline } from "@sluice/view/text";
 import { type Editor, EMPTY_EDITOR } from "../composer/editing/editor.ts";
 import { approvalFault } from "../user/approval-check.ts";
-import { pastTense, refusalOf } from "../user/send-answer.ts";
+import { isQuestion, pastTense, refusalOf } from "../user/send-answer.ts";
 import { type Form, formOf } from "./form.ts";
 
 /** An open request and how it can be answered. */
@@ -11,7 +12,7 @@ export interface Card {
   readonly key: string;
   readonly request: OpenRequest;
   readonly form: Form;
-  /** Why it cannot be approved here; undefined if it can. */
+  /** Why it cannot be approved here, or a question not be answered; undefined if it can. */
   readonly fault: string | undefined;
   /** The user chose to decide later: it opens again only on request. */
   readonly deferred: boolean;
@@ -126,16 +127,22 @@ export function showNext(stack: CardStack, key?: string): CardStack {
   return { ...stack, open: next === undefined ? undefined : newlyOpen(next) };
 }
 
-/** Sends an answer, unless one is being sent already. */
+/** Why a card takes no approval and no value, or undefined. It can always be denied. */
+export function refusalFor({ request, fault }: Card, { kind }: Answer): string | undefined {
+  if (fault === undefined || kind === "deny" || kind === "defer") return undefined;
+  return `it cannot be ${isQuestion(request) ? "answered" : "approved"} here: ${fault}`;
+}
+
+/** Sends an answer, unless one is being sent already or the card takes none. */
 export function sendAnswer(stack: CardStack, card: Card, answer: Answer): CardUpdate {
-  if (card.sending) return { stack };
+  if (card.sending || refusalFor(card, answer) !== undefined) return { stack };
   const { key, request } = card;
   const cards = stack.cards.map((one) => (one === card ? { ...one, sending: true } : one));
   return { stack: { ...showNext({ ...stack, cards }), focusLost: true }, send: { key, request, answer } };
 }
 
 /** The stack with all open requests, oldest first. */
-export function requestsChanged(stack: CardStack, open: readonly OpenRequest[]): CardUpdate {
+export function requestsChanged(stack: CardStack, open: readonly RunRequest[]): CardUpdate {
   const requests = new Map(open.map((request) => [keyOf(request), request]));
   // A card whose answer is being sent stays until the outcome is known.
   const remaining = stack.cards.filter((card) => card.sending || requests.has(card.key));
@@ -159,9 +166,9 @@ function keyOf({ runId, requestId, digest }: OpenRequest): string {
   return JSON.stringify([runId, requestId, digest]);
 }
 
-function newCard(key: string, request: OpenRequest): Card {
+function newCard(key: string, request: RunRequest): Card {
   const form = formOf(request);
-  const fault = form.options.some(({ kind }) => kind === "approve") ? approvalFault(request) : undefined;
+  const fault = isQuestion(request) ? request.fault : approvalFault(request);
   return { key, request, form, fault, deferred: false, sending: false };
 }
 

@@ -1,9 +1,18 @@
 import { field, isJsonObject, type Json, type OpenRequest } from "@sluice/core";
 import { REDACTION_MARKER } from "@sluice/core/runtime";
-import { compareLines, DIFF_LOOKS, diffRows, type Line, type Span } from "@sluice/view/text";
+import {
+  BAR,
+  compareLines,
+  DIFF_LOOKS,
+  diffRows,
+  type Line,
+  type Span,
+  sentence,
+  verbatim,
+  verbatimLine,
+} from "@sluice/view/text";
 import { textAt } from "@sluice/view/words";
 import { MOST_SHOWN } from "../user/approval-check.ts";
-import { BAR, sentence, verbatim, verbatimLine } from "./verbatim.ts";
 
 /** The current content of a file. */
 export type FileNow =

@@ -1,6 +1,7 @@
+import type { Answer } from "@sluice/core";
 import { type Command, type Steering, usageError } from "../app/command.ts";
 import { cardNamed } from "../cards/card-controller.ts";
-import type { Card } from "../cards/card-stack.ts";
+import { type Card, refusalFor } from "../cards/card-stack.ts";
 import { typedValue } from "../user/send-answer.ts";
 
 // Commands that answer requests with --screen-reader. An approval names the digest of what it approves.
@@ -11,8 +12,7 @@ export const approve: Command = {
   usage: "<digest>",
   run: (words, app) => {
     const card = cardFor(words, app);
-    if (card.fault !== undefined) throw usageError(`it cannot be approved here: ${card.fault}`);
-    app.answer(card, { kind: "approve" });
+    answerWith(card, { kind: "approve" }, app);
   },
 };
 
@@ -36,9 +36,15 @@ export const answer: Command = {
     const card = cardFor(digest, app);
     const typed = typedValue(card.request, text.trim());
     if (!typed.ok) throw usageError(typed.fault);
-    app.answer(card, typed.answer);
+    answerWith(card, typed.answer, app);
   },
 };
+
+function answerWith(card: Card, given: Answer, app: Steering): void {
+  const refused = refusalFor(card, given);
+  if (refused !== undefined) throw usageError(refused);
+  app.answer(card, given);
+}
 
 function cardFor(name: string, app: Steering): Card {
   const waiting = app.waiting();

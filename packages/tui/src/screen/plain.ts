@@ -114,7 +114,7 @@ function requestLines({ card, name }: NamedCard, body: readonly Line[], waiting:
   const isApproval = form.options.some((option) => option.kind === "approve");
   const commands = isApproval
     ? `Type /deny ${name} with or without a reason${fault === undefined ? `, or /approve ${name} to approve this one call` : ""}.`
-    : `Type /answer ${name} and the answer, or /deny ${name}.`;
+    : `Type ${fault === undefined ? `/answer ${name} and the answer, or ` : ""}/deny ${name}.`;
   return [
     [],
     [{ text: `Request: ${[KIND_NAMES[kind], ...askerOf(request)].join(", ")}. ${waiting} waiting.`, style: "strong" }],

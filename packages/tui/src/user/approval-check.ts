@@ -1,31 +1,30 @@
 import { field, isSluiceError, type Json, type OpenRequest, type SluiceEvent } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
-import { textAt } from "@sluice/view/words";
+import type { RunRequest } from "@sluice/view";
+import { REQUEST_EVENTS, recordFault } from "@sluice/view/words";
 
 /** Longest request that a card shows and that can be approved there, in UTF-16 units. */
 export const MOST_SHOWN = 100_000;
 
 /**
  * Why a request cannot be approved on a card, or undefined. A card shows the body and an approval names the digest: if they
- * do not match, something else could run than was shown.
+ * do not match, or differ from the run's record, something else could run than was shown.
  */
-export function approvalFault(request: OpenRequest): string | undefined {
+export function approvalFault(request: RunRequest): string | undefined {
+  if (request.fault !== undefined) return request.fault;
   if (sizeOf(request.body, MOST_SHOWN) > MOST_SHOWN) return "it is too long to be shown whole";
   return digestFault(request);
 }
 
 /** How a request differs from the run's record, or undefined; a store keeps requests apart from the record. */
 export function requestFault(request: OpenRequest, events: readonly SluiceEvent[]): string | undefined {
-  const { runId, requestId, digest, body } = request;
+  const { runId, requestId } = request;
   const recorded = events.findLast(
     ({ type, data, ...event }) => REQUEST_EVENTS.has(type) && event.runId === runId && data.requestId === requestId,
   );
   if (recorded === undefined) return "the record of its run has no such request";
-  const differs = recorded.data.digest !== digest || textAt(recorded.data.body, "tool") !== textAt(body, "tool");
-  return differs ? "the record of its run asks for something else" : digestFault(request);
+  return recordFault(request, recorded.data) ?? digestFault(request);
 }
-
-const REQUEST_EVENTS: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
 
 function digestFault({ kind, body, digest }: OpenRequest): string | undefined {
   const subject = kind === "grantStageTool" ? (field(body, "proposed") ?? field(body, "input")) : body;

@@ -187,13 +187,14 @@ function outcomeMarkup(view: RunView, frame: string | undefined): Markup {
 
 export function requestsMarkup({ requests }: RunView): Markup {
   if (requests.length === 0) return NOTHING;
-  const items = requests.map(({ requestId, body: whole, digest, openedAt }) => {
+  const items = requests.map(({ requestId, body: whole, digest, openedAt, fault }) => {
     // Unlike events, requests are stored unredacted.
     const body = redactJson(whole);
     const tool = textAt(body, "tool");
     const what =
       tool === "" ? textAt(body, "question") || approvalWords(body) : argsSummary(tool, field(body, "input") ?? null);
-    return html`<li><code>${shortText(what, 1_000)}</code> <span class="faint">requested ${moment(openedAt)}, request <code>${exact(requestId)}</code>, digest <code class="digest">${digest}</code></span></li>`;
+    const differs = fault === undefined ? NOTHING : html` <b class="bad">✖ ${fault}</b>`;
+    return html`<li><code>${shortText(what, 1_000)}</code> <span class="faint">requested ${moment(openedAt)}, request <code>${exact(requestId)}</code>, digest <code class="digest">${digest}</code></span>${differs}</li>`;
   });
   return html`<section id="open"><h2>Waiting for an answer</h2><ul>${items}</ul></section>\n`;
 }

@@ -1,5 +1,7 @@
 import { field, isJsonObject, type OpenRequest, type SluiceEvent } from "@sluice/core";
 import { textAt } from "../words/fields.ts";
+import { recordFault } from "../words/recorded-request.ts";
+import type { RunRequest } from "./run-view.ts";
 
 type RequestKey = Pick<OpenRequest, "runId" | "requestId">;
 
@@ -7,8 +9,8 @@ type RequestKey = Pick<OpenRequest, "runId" | "requestId">;
 export class OpenRequests {
   readonly #recorded = new Map<string, OpenRequest>();
   #stored: readonly OpenRequest[] | undefined;
-  #view: readonly OpenRequest[] | undefined;
-  #open: { readonly of: readonly OpenRequest[]; readonly keys: ReadonlySet<string> } | undefined;
+  #view: readonly RunRequest[] | undefined;
+  #open: { readonly of: readonly RunRequest[]; readonly keys: ReadonlySet<string> } | undefined;
 
   opened({ data, runId, at }: SluiceEvent): void {
     const kind = textAt(data, "kind");
@@ -46,9 +48,18 @@ export class OpenRequests {
     return this.#recorded.size > 0;
   }
 
-  view(): readonly OpenRequest[] {
-    this.#view ??= this.#stored ?? [...this.#recorded.values()];
+  view(): readonly RunRequest[] {
+    this.#view ??= this.#stored?.flatMap((request) => this.#compared(request)) ?? [...this.#recorded.values()];
     return this.#view;
+  }
+
+  /** None for a request whose event was not read yet. */
+  #compared(request: OpenRequest): readonly RunRequest[] {
+    const recorded = this.#recorded.get(keyOf(request));
+    if (recorded === undefined) return [];
+    const { kind, digest, body } = recorded;
+    const fault = recordFault(request, { kind, digest, body });
+    return [fault === undefined ? request : { ...request, fault }];
   }
 }
 

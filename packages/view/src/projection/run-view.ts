@@ -5,6 +5,12 @@ import type { ForkChild, Hop, RouteView } from "../words/routes.ts";
 import type { CallState, ExecutionStatus } from "../words/symbols.ts";
 import type { AppendOnlyList } from "./append-only-list.ts";
 
+/** An open request of a run. */
+export interface RunRequest extends OpenRequest {
+  /** How the store's copy differs from what the run recorded: then it must not be answered. */
+  readonly fault?: string;
+}
+
 /** A run and the runs below it, reduced from events, transcripts, open requests and live text. */
 export interface RunView {
   readonly runId: string;
@@ -46,7 +52,7 @@ export interface RunView {
   /** Fan-outs, oldest first. */
   readonly forks: readonly ForkView[];
   /** Open requests, oldest first. */
-  readonly requests: readonly OpenRequest[];
+  readonly requests: readonly RunRequest[];
   /** Requests and refusals, in the order of their first event. */
   readonly decisions: readonly DecisionView[];
   /** Approved calls by what approved them, such as `the envelope`. */

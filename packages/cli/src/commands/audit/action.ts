@@ -3,6 +3,8 @@ import {
   type AuditReport,
   isJsonObject,
   isSluiceError,
+  type OpenRequest,
+  type RunJournal,
   SluiceError,
   type SluiceEvent,
 } from "@sluice/core";
@@ -15,6 +17,7 @@ import {
   verifyJournal,
 } from "@sluice/core/host";
 import { messageOf } from "@sluice/core/runtime";
+import { requestFault } from "@sluice/tui/user";
 import {
   type AuditFilter,
   count,
@@ -129,14 +132,28 @@ async function auditRun(named: string, flags: AuditFlags, context: CommandContex
       const known = await requireRun(host, place, named);
       const { status, end } = known;
       runId = known.runId;
+      // Read before the journals, so that these contain the events of each.
+      const open = end === undefined ? await host.requests(runId) : [];
       const journals = await host.journal(runId);
       const notes = [end === undefined ? "the run has not ended" : `the run is ${status}`];
-      return { runId, journals, report: verifyJournal(journals, flags.head), unreadable: [], notes };
+      const report = verifyJournal(journals, flags.head);
+      const faults = [...report.faults, ...(report.faults.length === 0 ? requestFaults(open, journals) : [])];
+      return { runId, journals, report: { ...report, faults }, unreadable: [], notes };
     } catch (thrown) {
       if (!DAMAGE.some((code) => isSluiceError(thrown, code))) throw thrown;
       const unreadable = [{ runId, fault: messageOf(thrown) }];
       return { runId, journals: [], report: { faults: unreadable, records: 0, head: "" }, unreadable, notes: [] };
     }
+  });
+}
+
+/** Open requests in the store that differ from the journals, which have to be intact. */
+function requestFaults(open: readonly OpenRequest[], journals: readonly RunJournal[]): readonly AuditFault[] {
+  if (open.length === 0) return [];
+  const events = journals.flatMap(({ runId, records }) => records.flatMap((record) => readEvents(runId, record)));
+  return open.flatMap((request) => {
+    const fault = requestFault(request, events);
+    return fault === undefined ? [] : [{ runId: request.runId, fault: `open request ${request.requestId}: ${fault}` }];
   });
 }
 

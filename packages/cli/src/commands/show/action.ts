@@ -3,7 +3,7 @@ import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
 import { type IdleTimes, idleOf, type RouteView, reduceRun } from "@sluice/view";
 import { routeLines } from "@sluice/view/routes";
-import { table } from "@sluice/view/text";
+import { requestCard, table } from "@sluice/view/text";
 import {
   count,
   eventsOf,
@@ -24,7 +24,6 @@ import { timeWithCountdown } from "../../output/countdown.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { toneOf } from "../../output/reporter.ts";
-import { requestCard } from "../../output/request-card.ts";
 import {
   asRequest,
   asShown,
@@ -49,7 +48,11 @@ export async function show(context: CommandContext, runId: string, flags: Common
   const line = (words: readonly string[]): string => commandLine(words, place, here, env);
   write(flags.outputFormat, terminal, {
     json: jsonOf(shown, line),
-    text: () => textOf(shown, line, (status) => terminal.paint("out", toneOf(status), status)),
+    text: () =>
+      textOf(shown, line, {
+        painted: (status) => terminal.paint("out", toneOf(status), status),
+        columns: terminal.facts().columns,
+      }),
   });
   return EXIT.completed;
 }
@@ -102,6 +105,12 @@ function resumable({ run, started, requests }: Pick<Shown, "run" | "started" | "
 type Shown = Awaited<ReturnType<typeof look>>;
 type ShownRequest = Shown["requests"][number];
 type Line = (words: readonly string[]) => string;
+
+interface Looks {
+  readonly painted: (status: string) => string;
+  /** Of the terminal; undefined if it is none. */
+  readonly columns: number | undefined;
+}
 
 function jsonOf(
   { run, started, totals, idle, routes, requests, route, output, error, lastWord }: Shown,
@@ -190,7 +199,7 @@ function sandboxText(sandbox: Json): string {
 function textOf(
   { run, started, totals, idle, denials, routes, requests, route, output, error, lastWord, agent }: Shown,
   line: Line,
-  painted: (status: string) => string,
+  { painted, columns }: Looks,
 ): readonly string[] {
   const why = run.suspended === undefined ? "" : ` (${WHY[run.suspended]})`;
   const facts = table([
@@ -217,7 +226,7 @@ function textOf(
   if (totals.stages.length > 0) lines.push("", ...stageRows(totals));
   if (denials.length > 0) lines.push("", "denied calls:", ...denials.map(deniedLine));
   if (routes.length > 0) lines.push("", ...routeRows(routes));
-  for (const request of requests) lines.push("", ...requestLines(request, route, line));
+  for (const request of requests) lines.push("", ...requestLines(request, route, line, columns));
   if (run.faults !== undefined) lines.push("", ...faultLines(run));
   if (error !== undefined) lines.push("", "error:", indented(visible(withCode(error))));
   if (output !== undefined) lines.push("", "output:", indented(visible(JSON.stringify(output, null, 2))));
@@ -295,11 +304,16 @@ function parentOf(runId: string): string {
 }
 
 /** An open request with the command that answers it. */
-function requestLines({ request, fault }: ShownRequest, route: AnswerRoute, line: Line): readonly string[] {
+function requestLines(
+  { request, fault }: ShownRequest,
+  route: AnswerRoute,
+  line: Line,
+  columns: number | undefined,
+): readonly string[] {
   const last = fault === undefined ? answerLine(request, route, line) : `cannot be answered: ${fault}; verify the run`;
   return [
     `open request ${oneLine(request.requestId)}:`,
-    ...requestCard(request).trim().split("\n"),
+    ...requestCard(request, columns).trim().split("\n"),
     `  ${visible(last)}`,
   ];
 }

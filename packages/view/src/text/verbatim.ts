@@ -1,15 +1,6 @@
-import {
-  cleanInline,
-  fitting,
-  headOf,
-  type Line,
-  revealed,
-  type Span,
-  type Style,
-  tailOf,
-  widthOf,
-  wrap,
-} from "@sluice/view/text";
+import { cleanInline, headOf, revealed, tailOf } from "./clean.ts";
+import type { Line, Span, Style } from "./line.ts";
+import { fitting, widthOf, wrap } from "./width.ts";
 
 /** Marks text that a model or a tool wrote; no text of the app begins with it. */
 export const BAR: Span = { text: "│ ", style: "dim" };
@@ -72,7 +63,8 @@ export function headAndTail(text: string, most: number): string {
   return `${head}\n… ${(text.length - head.length - tail.length).toLocaleString("en")} characters are not shown here …\n${tail}`;
 }
 
-function hardRows(line: Line, columns: number): readonly Line[] {
+/** A line in rows of at most `columns`, broken anywhere, with the spaces at their edges visible. */
+export function hardRows(line: Line, columns: number): readonly Line[] {
   const rows: Span[][] = [];
   let row: Span[] = [];
   let room = columns;
