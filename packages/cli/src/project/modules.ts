@@ -404,7 +404,7 @@ export function specifiersIn(text: string): ReadonlySet<string> {
 }
 
 /** The same without `resolve("…")`, which other code has too. */
-export function importsIn(text: string): ReadonlySet<string> {
+function importsIn(text: string): ReadonlySet<string> {
   const loaded = text.replaceAll(TYPES_ONLY, "");
   const found = [...loaded.matchAll(SPECIFIERS)].filter(({ groups }) => groups?.by !== "resolve");
   return new Set(found.map(({ groups }) => groups?.stated ?? groups?.called ?? ""));

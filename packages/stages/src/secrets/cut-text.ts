@@ -28,7 +28,7 @@ export function maskedTail(text: string, longest: number, secrets: TextMask): st
 }
 
 /** Where a text that continues can be split, so that neither the end, which may begin a secret, nor a secret before it is split. */
-export function endOfWhole(text: string, secrets: TextMask): number {
+function endOfWhole(text: string, secrets: TextMask): number {
   let end = text.length - secrets.begun(text);
   if (end === text.length) return end;
   const whole = secrets.text(text);
