@@ -4,8 +4,10 @@ import { createReport } from "@sluice/core/runtime";
 import { authoredExecutor } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { commandOf } from "../../packages/stages/src/kinds/commands/command.ts";
+import { READERS } from "../../packages/stages/src/tools/bash/readers/reader-table.ts";
 import { readAllow } from "../../packages/workflows/src/authored/allow.ts";
 import { checkDocument } from "../../packages/workflows/src/authored/check-document.ts";
+import { isCovered } from "../../packages/workflows/src/authored/covers.ts";
 import { asking, feedbackOf, submit, write, writes } from "../support/authored.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { eventually, session, tool } from "../support/run-kit.ts";
@@ -103,6 +105,36 @@ describe("tools that are wider than those of the author", () => {
 
   test("an agent that lists none", async () => {
     expect(await refusedWith(of({ on: { DONE: "done" } }))).toContain("authored-tool");
+  });
+
+  // The gate takes these for a call under the rule of the author only if the stage may write, or in a sandbox.
+  test.each([
+    ["Bash(make *)", "Bash(make -fdocs/m.mk check)"],
+    ["Bash(make *)", "Bash(make SHELL=./docs/x)"],
+    ["Bash(make *)", "Bash(make check -f docs/m.mk *)"],
+    ["Bash(npm test *)", "Bash(npm test --reporter=./docs/evil.mjs)"],
+    ["Bash(npm test *)", "Bash(npm test --prefix=docs *)"],
+    ["Bash(npm test *)", "Bash(npm test --run)"],
+    ["Bash(git log *)", "Bash(git log --output=x)"],
+    ["Bash(git branch *)", "Bash(git branch evil)"],
+    ["Bash(git branch *)", "Bash(git branch evil *)"],
+    ["Bash(/usr/bin/git branch *)", "Bash(/usr/bin/git branch evil)"],
+    ["Bash(uniq *)", "Bash(uniq a b)"],
+    ["Bash(sed *)", "Bash(sed wout a.txt)"],
+    ["Bash(node -v *)", "Bash(node -v x.js)"],
+  ])("within %s: %s", async (wide, narrow) => {
+    const document = agent({ allowed_tools: [narrow] });
+    expect(await refusedWith(document, { tools: [wide] })).toContain("authored-tool");
+  });
+
+  test("more words for a program that counts as reading", () => {
+    for (const name of [...READERS.keys(), "awk", "find", "git", "jq", "sed", "tree", "xxd"])
+      expect([name, isCovered(`Bash(${name} a b)`, [`Bash(${name} *)`])]).toEqual([name, false]);
+  });
+
+  test("Bash without the rule for Read that limits what it reads", async () => {
+    const allow = { tools: ["Bash", "Read(docs/**)"] };
+    expect(await refusedWith(agent({ allowed_tools: ["Bash"] }), allow)).toContain("would read every file");
   });
 
   test.each([

@@ -1,7 +1,10 @@
 import { matchesArgv, matchesName, matchesPath, readPattern } from "@sluice/core/gate";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { compileEnvelope, whyOutside } from "../../packages/core/src/gate/envelope.ts";
 import { isCovered } from "../../packages/workflows/src/authored/covers.ts";
+import { lineIn } from "../support/lines.ts";
+import { tempFolder } from "../support/tools.ts";
 
 // A pattern that counts as narrower than another one allows nothing that the other one does not.
 
@@ -85,4 +88,42 @@ test("of commands", () => {
     { numRuns: 60_000 },
   );
   expect(covered).toBeGreaterThan(300);
+});
+
+test("of what the gate allows in a stage that may not write", () => {
+  let covered = 0;
+  const program = fc.constantFrom("make", "npm", "npm test", "git log", "git branch", "uniq", "sed", "node -v", "sort");
+  const next = fc.constantFrom(
+    "test",
+    "check",
+    "evil",
+    "a.txt",
+    "wout",
+    "-f",
+    "-o",
+    "-v",
+    "--run",
+    "--output=x",
+    "A=b",
+    "*",
+  );
+  const scope = fc.tuple(program, fc.array(next, { maxLength: 2 })).map(([name, more]) => [name, ...more].join(" "));
+  const wide = fc.oneof(
+    program.map((name) => `${name} *`),
+    scope,
+  );
+  const root = tempFolder().root;
+  fc.assert(
+    fc.property(scope, wide, fc.array(next, { maxLength: 2 }), (narrow, other, more) => {
+      const [own, allowed] = [`Bash(${narrow})`, `Bash(${other})`];
+      if (patternOf(own) === undefined || !isCovered(own, [allowed])) return;
+      covered += 1;
+      const line = [narrow.replace(/ \*$/, ""), ...(narrow.endsWith(" *") ? more : [])].join(" ");
+      const subjects = lineIn(root, line);
+      const why = (rule: string) => whyOutside(compileEnvelope([rule]), "Bash", subjects, { root });
+      if (why(own) === undefined) expect([line, own, allowed, why(allowed)]).toEqual([line, own, allowed, undefined]);
+    }),
+    { numRuns: 8_000 },
+  );
+  expect(covered).toBeGreaterThan(100);
 });

@@ -1,8 +1,9 @@
+import type { ToolPattern } from "@sluice/core";
 import { matchesName, readPattern } from "@sluice/core/gate";
 
 /**
- * Whether everything that a tool pattern allows is allowed by one of others. What their texts do not show counts as not
- * allowed: the same text is, and a narrower scope of paths or of commands.
+ * Whether every call that a tool pattern allows is allowed by one of others, whatever the stage may write. What their texts do
+ * not show counts as not allowed: the same text is, and a narrower scope of paths or of commands.
  */
 export function isCovered(pattern: string, allowed: readonly string[]): boolean {
   return allowed.some((other) => pattern === other || isNarrower(pattern, other));
@@ -10,6 +11,22 @@ export function isCovered(pattern: string, allowed: readonly string[]): boolean 
 
 /** The tool whose scope is a command. Without one, it allows other commands than with one. */
 const COMMANDS = "Bash";
+
+/**
+ * Whether tools may read by commands what the allowed ones do not: Bash without a scope reads what Read covers, and everything if
+ * no rule is for Read.
+ */
+export function readsBeyond(tools: readonly string[], allowed: readonly string[]): boolean {
+  const rules = rulesOf(tools);
+  if (!rules.some((rule) => rule.scope === undefined && matchesName(rule, COMMANDS))) return false;
+  const readers = rulesOf(allowed).filter((rule) => matchesName(rule, "Read"));
+  if (readers.length === 0 || readers.some(({ scope }) => scope === undefined)) return false;
+  return !rules.some((rule) => matchesName(rule, "Read"));
+}
+
+function rulesOf(patterns: readonly string[]): readonly ToolPattern[] {
+  return patterns.map((pattern) => readPattern(pattern)).flatMap((reading) => (reading.ok ? [reading.value] : []));
+}
 
 function isNarrower(pattern: string, other: string): boolean {
   const [inner, outer] = [readPattern(pattern), readPattern(other)];
@@ -25,12 +42,27 @@ function isNarrower(pattern: string, other: string): boolean {
 /** Words that no shell and no pattern reads in another way. */
 const PLAIN_WORDS = /^[\w./:@=+-]+(?: [\w./:@=+-]+)*$/u;
 
-/** Whether a command has the words of another one, whatever follows them: `npm test unit *` is within `npm test *`. */
+/**
+ * Programs that run a project's code. Of others, the gate may take words for reading under the shorter rule, and for anything under
+ * the longer one.
+ */
+const RUNNERS: ReadonlySet<string> = new Set(
+  "bun cargo deno dotnet go gradle jest just make mvn node npm npx pnpm pytest python python3 uv vitest yarn".split(
+    " ",
+  ),
+);
+
+/**
+ * Whether a command has the words of another one and more: `npm test unit *` is within `npm test *`. In a stage that may not
+ * write, the gate takes no options and settings for a `*`, but takes them for the words of a rule. So no word may be one.
+ */
 function isLongerCommand(scope: string, wide: string): boolean {
   const words = wide.endsWith(" *") ? wide.slice(0, -2) : undefined;
   const own = scope.endsWith(" *") ? scope.slice(0, -2) : scope;
   if (words === undefined || !PLAIN_WORDS.test(words) || !PLAIN_WORDS.test(own)) return false;
-  return own === words || own.startsWith(`${words} `);
+  if (own === words) return true;
+  const [program = "", ...more] = own.split(" ");
+  return RUNNERS.has(program) && own.startsWith(`${words} `) && !more.some((word) => /^-|=/.test(word));
 }
 
 /** A folder, and everything in it. */

@@ -10,7 +10,7 @@ import type { Finding } from "../read/shape.ts";
 import { edgesOf } from "../statewright/edges.ts";
 import type { StatewrightDocument, StatewrightState } from "../statewright/schema.ts";
 import type { AuthoredRules } from "./allow.ts";
-import { isCovered } from "./covers.ts";
+import { isCovered, readsBeyond } from "./covers.ts";
 
 /** Characters of a name that people read. */
 const LONGEST_NAME = 64;
@@ -103,7 +103,10 @@ function agentFindings(state: StatewrightState, path: DocumentPath, rules: Autho
       error("authored-tool", [...path, "allowed_tools", index], message, oneOf(rules.tools, "no tool is allowed")),
     );
   }
-  return found;
+  if (!readsBeyond(tools, rules.tools)) return found;
+  const message = "Bash without a rule for Read would read every file.";
+  const suggestion = oneOf(rules.tools, "no tool is allowed");
+  return [...found, error("authored-tool", [...path, "allowed_tools"], message, suggestion)];
 }
 
 function kindFindings(given: KindState, path: DocumentPath, rules: AuthoredRules, now: number): readonly Finding[] {
