@@ -11,6 +11,7 @@ export {
   numberField,
   parseStoredJson,
   toJsonValue,
+  withoutExcerpt,
 } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "./json.ts";
+import { type Json, type JsonObject, withoutExcerpt } from "./json.ts";
 import type { SourcePlace } from "./source-place.ts";
 
 /** Who can act on an error. Match on it together with `code`, never on the message. */
@@ -54,7 +54,7 @@ export function messageOf(thrown: unknown): string {
   try {
     // It may be no text, and reading it may throw.
     const said: unknown = thrown instanceof Error ? thrown.message : thrown;
-    return String(said);
+    return withoutExcerpt(String(said));
   } catch (unprintable) {
     return `a thrown value that cannot be printed (${typeof unprintable})`;
   }

@@ -171,14 +171,22 @@ export function deepFreeze<T>(value: T): T {
 /** A parsed JSON text, or why it is not JSON. */
 export type ParsedJson = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string };
 
-/** `JSON.parse` that returns the fault instead of throwing. */
+/** `JSON.parse` that returns the fault instead of throwing. The fault quotes nothing of the text. */
 export function parseJson(text: string): ParsedJson {
   try {
     const value: Json = JSON.parse(text);
     return { ok: true, value };
   } catch (thrown) {
-    return { ok: false, fault: thrown instanceof Error ? thrown.message : String(thrown) };
+    return { ok: false, fault: withoutExcerpt(thrown instanceof Error ? thrown.message : String(thrown)) };
   }
+}
+
+/** What the engine quotes of a text that is not JSON: some characters before and behind the fault. */
+const JSON_EXCERPT = /(Unexpected token '[\s\S]{1,2}'), (?:\.{3})?"[\s\S]{0,40}"(?:\.{3})? is not valid JSON/gu;
+
+/** A message without what it quotes of a text that is not JSON: masking does not find the half of a secret that is quoted. */
+export function withoutExcerpt(message: string): string {
+  return message.replaceAll(JSON_EXCERPT, "$1 in JSON");
 }
 
 /** Twice the depth that is ever written; deeper values could overflow the stack. */

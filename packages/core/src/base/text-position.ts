@@ -26,7 +26,7 @@ export function jsonFaultPosition(text: string): TextPosition | undefined {
 
 /** The engine's message about a fault, without its position and the text around it. */
 export function jsonFaultText(fault: string): string {
-  return fault.replace(/^(Unexpected token '.+?'), .*$/su, "$1").replace(/ in JSON at position.*$/su, "");
+  return fault.replace(/^(Unexpected token '.+?'), .*$/su, "$1").replace(/ in JSON(?: at position.*)?$/su, "");
 }
 
 const CUT = /unterminated string|unexpected end/i;

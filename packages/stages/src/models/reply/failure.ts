@@ -1,5 +1,5 @@
 import { isSluiceError, systemClock } from "@sluice/core";
-import { isObject, messageOf, type SecretFilter } from "@sluice/core/runtime";
+import { isObject, messageOf, type SecretFilter, withoutExcerpt } from "@sluice/core/runtime";
 import { maskedHead } from "../../secrets/cut-text.ts";
 import { isHtml, pageText, shownAddress } from "./html-page.ts";
 import { NO_SECRETS } from "./provider-values.ts";
@@ -350,7 +350,7 @@ function causesOf(error: unknown): readonly Readonly<Record<string, unknown>>[] 
 
 /** A provider's message on one line, without keys, with at most 500 characters. */
 export function cleanMessage(message: string, secrets: SecretFilter): string {
-  let clean = maskedHead(message, 8 * LONGEST_MESSAGE, secrets);
+  let clean = maskedHead(withoutExcerpt(message), 8 * LONGEST_MESSAGE, secrets);
   for (const pattern of KEY_PATTERNS) clean = clean.replaceAll(pattern, MASK);
   clean = clean
     .replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]/gu, " ")
