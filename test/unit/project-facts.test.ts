@@ -1,5 +1,6 @@
 import { rmSync, symlinkSync } from "node:fs";
 import { done, fanOut, invoke, pipeline } from "@sluice/core";
+import { sqliteHost } from "@sluice/sqlite";
 import { replayRun } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { calls, drive, finish, input, saying, task, worker } from "../support/facts.ts";
@@ -92,6 +93,25 @@ test("an AGENTS.md that is a link to another file of the project is read", async
   folder.put("docs/CLAUDE.md", "Use spaces.");
   symlinkSync("docs/CLAUDE.md", folder.path("AGENTS.md"));
   expect(await promptIn(folder)).toContain("\nUse spaces.\n");
+});
+
+test.each([".env", ".git/config", "docs/notes.md"])("an AGENTS.md that is a link to %s is not read", async (target) => {
+  const folder = tempFolder();
+  folder.put(target, "url=https://me:hunter2@host");
+  symlinkSync(target, folder.path("AGENTS.md"));
+  expect(await promptIn(folder)).toMatch(
+    "Work.\n[AGENTS.md is not read: it is a link to a file that is neither an AGENTS.md nor a CLAUDE.md.]\n",
+  );
+});
+
+test("an AGENTS.md that is a link into the run store is not read", async () => {
+  const folder = tempFolder();
+  const host = sqliteHost(folder.path("store"));
+  folder.put("store/blobs/AGENTS.md", "a value");
+  symlinkSync("store/blobs/AGENTS.md", folder.path("AGENTS.md"));
+  expect(await promptIn(folder, { host: () => host })).toMatch(
+    "Work.\n[AGENTS.md is not read: it leads to a file that no stage may read.]\n",
+  );
 });
 
 test("only the first 32 KB of AGENTS.md are read", async () => {

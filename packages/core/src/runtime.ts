@@ -29,6 +29,7 @@ export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./
 export { checkLimits, checkProviderFaults, isVariable, readVariables } from "./definition/state-rules.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS, templateValue } from "./definition/template.ts";
 export { denialIn } from "./gate/denial.ts";
+export { hardLimitOn } from "./gate/hard-limits.ts";
 export { excerptOf, replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { lazyTool, type ToolFacts } from "./gate/tool.ts";
 export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";

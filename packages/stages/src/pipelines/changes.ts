@@ -1,7 +1,7 @@
-import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from "node:fs";
-import { relative, resolve, sep } from "node:path";
+import { closeSync, constants, existsSync, fstatSync, openSync, readSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import type { Json } from "@sluice/core";
-import { messageOf, shape } from "@sluice/core/runtime";
+import { hardLimitOn, messageOf, shape } from "@sluice/core/runtime";
 
 /** A stage's report of one changed file. */
 export const changeSchema = shape.openObject({
@@ -25,14 +25,22 @@ export function filesNow(workspace: string, files: readonly string[]): Json {
     : [...shown, { note: `${files.length - MAX_FILES} more files are not shown` }];
 }
 
+/** Whether a file lies in a run store, which may be anywhere in the workspace. A store is known by what its folder holds. */
+function isInStore(real: string, workspace: string): boolean {
+  for (let folder = dirname(real); folder.length >= workspace.length; folder = dirname(folder)) {
+    if (existsSync(join(folder, "journal.db")) && existsSync(join(folder, "blobs"))) return true;
+    if (folder === dirname(folder)) return false;
+  }
+  return false;
+}
+
 function contentOf(workspace: string, file: string): { readonly [key: string]: Json } {
   let descriptor: number | undefined;
   try {
     const real = realpathSync(resolve(workspace, file));
-    const path = relative(workspace, real);
-    // The name comes from a model, so the limits of Read apply.
-    if (path === "" || path === ".." || path.startsWith(`..${sep}`) || path.split(sep)[0] === ".sluice")
-      return { missing: "not a file of the workspace" };
+    // The name comes from a model, and no stage can have changed a file that none may write.
+    const limit = hardLimitOn({ kind: "path", real, access: "write" }, { workspace: { root: workspace } });
+    if (limit !== undefined || isInStore(real, workspace)) return { missing: "not a file that a stage may change" };
     descriptor = openSync(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     const stat = fstatSync(descriptor);
     if (!stat.isFile()) return { missing: "not a file" };

@@ -1,6 +1,6 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { PipelineSpec, ProjectFacts, RunJournal, TextMask, Workspace } from "@sluice/core";
-import type { RunDeps } from "@sluice/core/runtime";
+import { hardLimitOn, type RunDeps } from "@sluice/core/runtime";
 import { type ProjectNeeds, projectNeeds } from "../agent/agent-spec.ts";
 import { readsProject } from "../history/run-started.ts";
 import { maskedCut } from "../secrets/cut-text.ts";
@@ -13,6 +13,8 @@ import { findSkills } from "../tools/skills/skill-folders.ts";
 type ProjectReader = NonNullable<RunDeps["project"]>;
 
 const AGENTS = "AGENTS.md";
+/** What a file with such a text is called. A link to any other file would show it to a stage that may read nothing. */
+const AGENTS_NAME = /^(?:agents|claude)\.md$/i;
 /** About 8,000 tokens, in every prompt that reads it. */
 const MAX_BYTES = 32_768;
 
@@ -45,6 +47,10 @@ async function readAgents(workspace: Workspace, secrets: TextMask): Promise<stri
   if (subject?.kind === "refused") return `[${AGENTS} is not read: ${subject.reason}.]`;
   if (subject?.kind !== "path" || !contains(workspace.root, subject.real))
     return `[${AGENTS} is not read: it leads outside the project.]`;
+  if (hardLimitOn(subject, { workspace }) !== undefined)
+    return `[${AGENTS} is not read: it leads to a file that no stage may read.]`;
+  if (!AGENTS_NAME.test(basename(subject.real)))
+    return `[${AGENTS} is not read: it is a link to a file that is neither an ${AGENTS} nor a CLAUDE.md.]`;
   try {
     return await withFile(subject.real, async (file) => {
       const bytes = await readUpTo(file, MAX_BYTES + 1);
