@@ -1,11 +1,13 @@
 import { done, parseJson, pipeline, stage } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import { createSecretFilter, messageOf } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { readMcpServers } from "../../packages/stages/src/tools/mcp/config.ts";
+import { offeredOf } from "../../packages/stages/src/tools/mcp/offered.ts";
 import { session } from "../support/run-kit.ts";
 import { modelFrom } from "../support/stream-model.ts";
 
-// What a provider says that is cut, right behind a known secret or inside of one.
+// What a provider or a server says that is cut, right behind a known secret or inside of one.
 
 /** Its last letter may begin it again. */
 const KEY = "Zq81abcdefghij0123456789klmnoZ";
@@ -74,3 +76,15 @@ function faultOf(text: string): string {
     return String(thrown);
   }
 }
+
+test("the fault of a server's tool that is not offered shows no part of a key in its name", () => {
+  const settings = readMcpServers({ s: { command: "server" } })[0] ?? expect.fail();
+  const secrets = createSecretFilter(new Map([[KEY, "KEY"]]));
+  const { faults } = offeredOf(
+    settings,
+    [{ name: `${"x".repeat(80)}${KEY}`, inputSchema: { type: "object" } }],
+    secrets,
+  );
+  expect(faults).toHaveLength(1);
+  expectNoPart(String(faults));
+});
