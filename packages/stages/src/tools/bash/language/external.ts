@@ -36,8 +36,10 @@ export interface External {
 }
 
 /** A command as the gate sees it; rules are compared with `argv`, the words after expansion. */
-export function commandSubject(argv: readonly string[], readOnly: boolean, { via }: Shell): CommandSubject {
-  return { kind: "command", argv, dynamic: argv.map(() => false), readOnly, assignments: [], via };
+export function commandSubject(argv: readonly string[], readOnly: boolean, shell: Shell): CommandSubject {
+  const { via, cwd, workspace } = shell;
+  const folder = cwd === workspace.root ? {} : { folder: cwd };
+  return { kind: "command", argv, dynamic: argv.map(() => false), readOnly, assignments: [], via, ...folder };
 }
 
 /**
