@@ -1,8 +1,11 @@
 import { parseJson } from "@sluice/core";
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
+import type { TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import { dumpPage, findBrowser } from "../support/browser.ts";
-import { reportOf } from "../support/report-kit.ts";
+import { execution, runView } from "../support/random-views.ts";
+import { pageOf, reportOf } from "../support/report-kit.ts";
 import { play, TROUBLED } from "../support/run-scenes.ts";
 
 const browser = findBrowser();
@@ -65,18 +68,44 @@ addEventListener("load", () => {
 });
 `;
 
-function around(page: string, widths: readonly number[]): string {
+/** The texts with a letter that is written from right to left, and whether each character stands to the right of the one before it. */
+const ORDER = `
+addEventListener("load", () => {
+  const page = document.querySelector("iframe").contentDocument;
+  for (const details of page.querySelectorAll("details")) details.open = true;
+  const texts = [...page.querySelectorAll("code, pre, td.line")].filter((element) => /\\p{sc=Hebr}/u.test(element.textContent));
+  const found = texts.map((element) => {
+    const lefts = [];
+    const nodes = page.createTreeWalker(element, 4);
+    for (let node = nodes.nextNode(); node; node = nodes.nextNode())
+      for (let at = 0; at < node.length; at++) {
+        const range = page.createRange();
+        range.setStart(node, at);
+        range.setEnd(node, at + 1);
+        lefts.push(range.getBoundingClientRect().left);
+      }
+    return { text: element.textContent, inOrder: lefts.every((left, at) => at === 0 || left > lefts[at - 1]) };
+  });
+  document.body.textContent = "FO" + "UND" + JSON.stringify(found) + "DNUOF";
+});
+`;
+
+function around(page: string, widths: readonly number[], script = MEASURE): string {
   const source = page.replaceAll("&", "&amp;").replaceAll('"', "&quot;");
   const frames = widths.map(
     (width) => `<iframe sandbox="allow-same-origin" width="${width}" height="900" srcdoc="${source}"></iframe>`,
   );
-  return `<!doctype html><html><head><meta charset="utf-8"><script>${MEASURE}</script></head><body>${frames.join("")}</body></html>`;
+  return `<!doctype html><html><head><meta charset="utf-8"><script>${script}</script></head><body>${frames.join("")}</body></html>`;
 }
 
 function measured(file: string, page: string, flags: readonly string[] = []) {
-  const [, found = ""] = /FOUND(.*)DNUOF/s.exec(dumpPage(file, around(page, [390, 1280]), flags)) ?? [];
+  return seen.parse(foundIn(dumpPage(file, around(page, [390, 1280]), flags)));
+}
+
+function foundIn(dumped: string): unknown {
+  const [, found = ""] = /FOUND(.*)DNUOF/s.exec(dumped) ?? [];
   const read = parseJson(found.replaceAll("&gt;", ">").replaceAll("&lt;", "<").replaceAll("&amp;", "&"));
-  return seen.parse(read.ok ? read.value : undefined);
+  return read.ok ? read.value : undefined;
 }
 
 const where = browser === undefined ? " (skipped: no Chromium on this machine)" : "";
@@ -113,5 +142,45 @@ test.skipIf(browser === undefined).each([
       }
       expect(faint).toEqual([]);
     }
+  },
+);
+
+test.skipIf(browser === undefined)(
+  `in a browser the letters of commands, paths and lines stand in their order, whatever their direction${where}`,
+  () => {
+    const command = "rm \u05d0\u05d1 \u05d2\u05d3 -r";
+    const path = "\u05d0\u05d1/\u05d2\u05d3.ts";
+    const call = { kind: "call", attempt: 1, turn: 1, state: "refused" } as const;
+    const items: readonly TranscriptItem[] = [
+      { ...call, callId: "c1", tool: "Bash", input: { command } },
+      {
+        ...call,
+        callId: "c2",
+        tool: "Edit",
+        input: { file_path: path, old_string: `${path} 1`, new_string: `${path} 2` },
+      },
+      {
+        kind: "command",
+        attempt: 1,
+        number: 1,
+        isPoll: false,
+        words: ["\u05d0\u05d1 - \u05d2\u05d3"],
+        state: "ok",
+        exitCode: 0,
+        why: "",
+        stdout: "",
+        stderr: "",
+        files: [],
+        ms: 1,
+      },
+    ];
+    const list = new ListBuilder<TranscriptItem>();
+    for (const item of items) list.push(item);
+    const page = pageOf(runView({ executions: [execution("plan", { items: list.view() })] }));
+    const found = z
+      .array(z.object({ text: z.string(), inOrder: z.boolean() }))
+      .parse(foundIn(dumpPage(browser ?? "", around(page, [1280], ORDER))));
+    expect(found.map(({ text }) => text)).toEqual(expect.arrayContaining([command, path, `${path} 1`, `${path} 2`]));
+    expect(found.filter(({ inOrder }) => !inOrder)).toEqual([]);
   },
 );

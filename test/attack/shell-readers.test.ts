@@ -3,7 +3,7 @@ import { chmodSync, symlinkSync } from "node:fs";
 import { sqliteHost } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Attack, approving, attack, attacks, bash, nothingRan, type Row, read, scene } from "../support/attack.ts";
-import { lineIn } from "../support/lines.ts";
+import { lineIn, printedLine } from "../support/lines.ts";
 import { missingProgram } from "../support/programs.ts";
 
 // Lines that say nothing of what they do: a name that gets a value, a format, a filter, a glob.
@@ -259,4 +259,26 @@ describe("a path through the process that follows it", () => {
       outcomes: ["limit", "limit", "limit"],
     },
   ]);
+});
+
+test.each(["less a.txt", "more a.txt", "less -N -R a.txt", "cat a.txt | less", "find . -name a.txt -exec less {} +"])(
+  "a pager that commands of a terminal could steer never starts: %s",
+  async (line) => {
+    const here = scene();
+    const bin = here.put("../bin/less", "#!/bin/sh\ntouch PWN\n");
+    chmodSync(bin, 0o755);
+    const env = { PATH: `${here.outer}/bin:${process.env.PATH}` };
+    expect(printedLine(lineIn(here.root, line, env))).toContain("/cat' '--'");
+    const after = await attack(here, { ...READING, env, calls: [bash(line)] });
+    expect(after.outputs).toEqual(["alpha\n"]);
+  },
+);
+
+test.each([
+  "printf '%s\\n' -s --help a/b | xargs -n1 basename",
+  "printf '%s\\n' -z --version a/b | xargs dirname",
+  "printf '%s\\n' -e '\\0' | xargs -I{} echo 'x{}'",
+])("words that nobody knows are only printed: %s", async (line) => {
+  const after = await attack(scene(), { ...READING, calls: [bash(line)] });
+  expect(after.outcomes).not.toContain("no_interactor");
 });

@@ -18,6 +18,7 @@ interface CommandOptions {
   readonly via?: readonly string[];
   readonly why?: string;
   readonly readsWith?: readonly number[];
+  readonly folder?: string;
 }
 /** `npm test` -> the simple command of these words. */
 export function command(line: string, options: CommandOptions = {}): Subject {

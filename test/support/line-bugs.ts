@@ -147,8 +147,8 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "xargs-trusts-what-it-is-fed",
     file: `${BASH}/language/external.ts`,
-    find: "readOnly: one.readOnly && found !== undefined,",
-    replace: "readOnly: one.readOnly,",
+    find: "one.readOnly && (found !== undefined || ",
+    replace: "one.readOnly && (true || ",
     tests: LINES,
   },
   {
@@ -182,8 +182,15 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "a-star-covers-writing",
     file: "core/src/gate/envelope.ts",
-    find: "overstepOf(command, rule) ?? optionFault(command, rule, walled)",
-    replace: "optionFault(command, rule, walled)",
+    find: "overstepOf(command, rule) ?? optionFault(command, rule, scene)",
+    replace: "optionFault(command, rule, scene)",
+    tests: GATE,
+  },
+  {
+    name: "a-listed-command-runs-in-any-folder",
+    file: "core/src/gate/envelope.ts",
+    find: " ?? folderFault(command, rule, scene)",
+    replace: "",
     tests: GATE,
   },
   {

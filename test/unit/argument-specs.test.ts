@@ -193,7 +193,19 @@ const linkedAway = (here: Scene): void => {
   symlinkSync("../../out", here.path("kept/deep"));
 };
 
+/** A packed secret beside the workspace, to which a name leads that gzip tries. */
+const packed = (here: Scene): void => {
+  execFileSync("gzip", ["-k", join(here.base, "outside.txt")]);
+  symlinkSync("../outside.txt.gz", here.path("z.gz"));
+};
+
 const HOSTILE: readonly Hostile[] = [
+  ["gzip a.txt"],
+  ["gzip -k a.txt"],
+  ["gunzip -f a.txt.gz", (here) => void execFileSync("gzip", ["-k", here.path("a.txt")])],
+  ["gzip -df a.txt.gz", (here) => void execFileSync("gzip", ["-k", here.path("a.txt")])],
+  ["zcat z", packed],
+  ["gunzip -c ./z", packed],
   ["sort -o PWN a.txt"],
   ["sort --output=PWN a.txt"],
   ["sort --outp=PWN a.txt"],
@@ -379,6 +391,20 @@ describe("what has an effect when it runs as it was written", () => {
 
 const READS: readonly (readonly [line: string, paths: string])[] = [
   ["cat a.txt b.txt", "a.txt b.txt"],
+  ["less a.txt", "a.txt"],
+  ["less -N -R -5 a.txt b.txt", "a.txt b.txt"],
+  ["less", ""],
+  ["more -", ""],
+  ["gzip -dc z.gz", "z.gz"],
+  ["gzip --list z.tgz", "z.tgz"],
+  ["gzip -9c", ""],
+  ["zcat -f z.gz", "z.gz"],
+  ["gunzip -c z.gz", "z.gz"],
+  ["join -t, -1 2 -a 1 a.txt b.txt", "a.txt b.txt"],
+  ["expr 7 - 3", ""],
+  ["expr a.txt : 'a\\(.*\\)'", ""],
+  ["git whatchanged -1", ""],
+  ["git whatchanged -p -1 -- a.txt", "a.txt"],
   ["cat -n a.txt -", "a.txt"],
   ["head -20 a.txt", "a.txt"],
   ["head -n -5 a.txt", "a.txt"],
@@ -539,6 +565,25 @@ describe("what only reads, and which paths it opens", () => {
 const UNKNOWN: readonly string[] = [
   "constructor",
   "toString a",
+  "less -o PWN a.txt",
+  "less -NoPWN a.txt",
+  "less -- a.txt",
+  "less '+!touch PWN' a.txt",
+  "less -t tag",
+  "less --log-file=PWN a.txt",
+  "more +/x a.txt",
+  "gzip -rc folder",
+  "gzip -dc a.txt",
+  "gzip -S .x -dc a.x",
+  "gunzip z.gz",
+  "zcat a",
+  "expr --x",
+  "join --x a.txt b.txt",
+  "git whatchanged --output=PWN",
+  "git whatchanged --ext-diff",
+  "tar tf z.tar",
+  "unzip -l z.zip",
+  "git submodule status",
   "tail -f a.txt",
   "tail --follow a.txt",
   "tail +5f a.txt",

@@ -109,6 +109,35 @@ test("quoted words of a rule may hold spaces", () => {
   expect(matchesArgv(pattern, ["git", "commit", "-m", "a", "b"], [false, false, false, false, false])).toBe(false);
 });
 
+test.each([
+  ["Bash(cd docs && make check)", "docs", "make check", true],
+  ["Bash(cd ./docs/ && make *)", "docs", "make check all", true],
+  ["Bash(cd docs && make check)", "", "make check", false],
+  ["Bash(cd docs && make check)", "docs/sub", "make check", false],
+  ["Bash(cd docs && make check)", "docs", "make", false],
+  ["Bash(cd 'my docs' && make check)", "my docs", "make check", true],
+  ["Bash(cd docs && ./a/run.sh)", "docs", "./docs/a/run.sh", true],
+  ["Bash(cd docs && ../run.sh)", "docs", "./run.sh", true],
+  ["Bash(cd docs && /bin/ls)", "docs", "/bin/ls", true],
+  ["Bash(make check)", "docs", "make check", true],
+  ["Bash(cd *)", "docs", "make check", false],
+])("the rule %s covers, in the folder %j, the command %s: %s", (pattern, folder, command, wanted) => {
+  const argv = command.split(" ");
+  const known = argv.map(() => false);
+  expect(matchesArgv(parsePattern(pattern), argv, known, folder)).toBe(wanted);
+});
+
+test.each([
+  "cd * && make",
+  "cd .. && make",
+  "cd docs/../.. && make",
+  "cd /etc && make",
+  "cd ~ && make",
+  "cd . && make",
+])("a rule of %s names no folder of the workspace and is refused", (scope) =>
+  expect(refusalOf(`Bash(${scope})`)).toContain("cd in a scope names a folder of the workspace"),
+);
+
 test("a word no one called known counts as unknown, and no command falls under no rule", () => {
   expect(matchesArgv(parsePattern("Bash(npm test)"), ["npm", "test"], [false])).toBe(false);
   expect(matchesArgv(parsePattern("Bash(*)"), [], [])).toBe(false);

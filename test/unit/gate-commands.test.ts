@@ -85,6 +85,26 @@ describe("a listed command", () => {
     expect(bash(["Bash(git push *)"], pushes)).toBe("envelope");
   });
 
+  test("that its own rule covers needs no other rule to cover it, in any order", () => {
+    const rules = ["Bash(npm test *)", "Bash(npm test --coverage)"];
+    for (const listed of [rules, rules.toReversed()]) {
+      expect(bash(listed, command("npm test --coverage"))).toBe("envelope");
+      expect(bash(listed, command("npm test --prefix=x"))).toBe("ask");
+    }
+  });
+
+  test("runs in a folder that the stage may write only in a sandbox, or if a rule names the folder", () => {
+    const rules = ["Bash(npm test)", "Write(docs/**)"];
+    const npm = command("npm test", { folder: "/ws/docs" });
+    const walled: Subject = { kind: "sandboxed", by: "bubblewrap" };
+    expect(bash(rules, npm)).toBe("ask");
+    expect(bash(rules, npm, walled)).toBe("envelope");
+    expect(bash([...rules, "Bash(cd docs && npm test)"], npm)).toBe("envelope");
+    expect(bash([...rules, "Bash(cd docs/sub && npm test)"], npm)).toBe("ask");
+    expect(bash(rules, command("npm test", { folder: "/ws" }))).toBe("envelope");
+    expect(bash(rules, command("npm test", { folder: "/elsewhere" }))).toBe("ask");
+  });
+
   test("is not listed with a variable in front", () => {
     expect(bash(["Bash(npm test *)"], command("npm test", { assignments: ["NODE_OPTIONS"] }))).toBe("ask");
   });

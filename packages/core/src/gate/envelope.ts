@@ -1,3 +1,4 @@
+import { mayCoverAround } from "../definition/patterns/path-scope.ts";
 import {
   matchesArgv,
   matchesName,
@@ -106,7 +107,7 @@ export function whyOutside(
   const kinds = new Set(subjects.map(({ kind }) => kind));
   if (kinds.has("line") && allowsAnyLine(envelope, tool, subjects)) return undefined;
   const commands = kinds.has("command") ? subjects.filter((subject) => subject.kind === "command") : [];
-  const listed = commands.filter((command) => ruleFor(command, rules) !== undefined);
+  const listed = commands.filter((command) => rulesOf(command, rules, workspace.root).length > 0);
   const scene: Scene = {
     envelope,
     rules,
@@ -188,19 +189,30 @@ function foundPathFault({ real, access, from }: PathSubject, scene: Scene): stri
   return open ? undefined : `the command reads ${path}, where Read is not allowed`;
 }
 
-function ruleFor({ argv, dynamic }: CommandSubject, rules: readonly ToolPattern[]): ToolPattern | undefined {
-  return rules.find((rule) => !isPlain(rule) && matchesArgv(rule, argv, dynamic));
+/** The rules whose scopes cover a command. */
+function rulesOf(
+  { argv, dynamic, folder }: CommandSubject,
+  rules: readonly ToolPattern[],
+  root: string,
+): readonly ToolPattern[] {
+  const from = folder === undefined ? "" : (insideRoot(root, folder) ?? folder);
+  return rules.filter((rule) => !isPlain(rule) && matchesArgv(rule, argv, dynamic, from));
 }
 
 function commandFault(command: CommandSubject, scene: Scene): string | undefined {
-  const { envelope, rules, plain, listed, walled } = scene;
+  const { envelope, rules, plain, listed, root } = scene;
   const { argv, dynamic, assignments, readOnly, why } = command;
   const shown = excerpt(argv.join(" "));
   if (assignments.length > 0) return `${shown} runs with ${assignments.join(", ")} changed, which no rule covers`;
   if (dynamic[0] !== false) return `the program of ${shown} is known only when it runs`;
-  const rule = ruleFor(command, rules);
-  if (rule !== undefined)
-    return envelope.mayWrite ? undefined : (overstepOf(command, rule) ?? optionFault(command, rule, walled));
+  const covering = rulesOf(command, rules, root);
+  if (covering.length > 0) {
+    if (envelope.mayWrite) return undefined;
+    const faults = covering.map(
+      (rule) => overstepOf(command, rule) ?? optionFault(command, rule, scene) ?? folderFault(command, rule, scene),
+    );
+    return faults.includes(undefined) ? undefined : faults[0];
+  }
   // Next to a listed command, a read-only command such as `head` only shows its output.
   if (readOnly && (plain || listed !== "none")) return undefined;
   if (!plain) return `${shown} does not match ${texts(rules)}`;
@@ -227,7 +239,7 @@ const PLAIN_OPTION =
 function optionFault(
   { argv, dynamic, readOnly }: CommandSubject,
   { text, command }: ToolPattern,
-  walled: boolean,
+  { walled }: Scene,
 ): string | undefined {
   if (walled || readOnly || command?.open !== true) return undefined;
   if (dynamic.includes(true))
@@ -235,6 +247,27 @@ function optionFault(
   const odd = argv.slice(command.words).find((word) => /^(?:-|\w+=)/.test(word) && !PLAIN_OPTION.test(word));
   if (odd === undefined) return undefined;
   return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
+}
+
+/** A scope of all files. */
+const EVERYTHING = /^(?:\*\*\/)*\*\*(?:\/\*)?$/;
+
+/**
+ * In another folder than the root, a listed command may run what the stage has written there: `npm test` after `cd docs`. A sandbox
+ * makes that harmless, a stage that may write all files could do the same in the root, and an author may name the folder in the rule.
+ */
+function folderFault(
+  { argv, readOnly, folder }: CommandSubject,
+  { command }: ToolPattern,
+  { envelope, walled, root }: Scene,
+): string | undefined {
+  if (folder === undefined || readOnly || walled || command?.folder !== undefined) return undefined;
+  const path = insideRoot(root, folder);
+  const writers = WRITERS.flatMap((tool) => envelope.rulesFor(tool));
+  if (path === "" || writers.some(({ scope }) => scope !== undefined && EVERYTHING.test(scope))) return undefined;
+  const writer = writers.find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
+  if (writer === undefined) return undefined;
+  return `${excerpt(argv.join(" "))} runs in ${path ?? folder}, where it may run files that ${writer.text} lets the stage write: run it in the workspace's root, or list it with its folder, as Bash(cd ${path ?? folder} && …)`;
 }
 
 const LONGEST_EXCERPT = 120;

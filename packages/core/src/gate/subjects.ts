@@ -28,6 +28,8 @@ export type Subject =
       readonly assignments: readonly string[];
       /** Where it was found: ["xargs"], ["sh -c"], ["$()"]. */
       readonly via: readonly string[];
+      /** The folder that it runs in, absolute and free of links; absent in the workspace's root. */
+      readonly folder?: string;
     }
   | { readonly kind: "host"; readonly host: string }
   /** A hard limit that the tool found; no grant overrides it. */

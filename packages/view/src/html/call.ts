@@ -6,7 +6,7 @@ import { CALL_SYMBOLS, type StatusSymbol } from "../words/symbols.ts";
 import { milliseconds } from "../words/words.ts";
 import { changeTable } from "./change.ts";
 import { classOf, html, lineMarkup, type Markup, NOTHING } from "./markup/markup.ts";
-import { exactLines, shortText, textBlock } from "./markup/texts.ts";
+import { commandBlock, shortText, textBlock } from "./markup/texts.ts";
 import { value } from "./markup/values.ts";
 
 /** The words of unfinished calls: a page does not change any more. */
@@ -60,7 +60,7 @@ function argumentsOf({ tool, input }: CallView): Markup {
   if (input === undefined) return html`<p class="notice">the arguments could not be parsed</p>`;
   const { text, rest } = split(input, "command");
   if (tool !== "Bash" || text === "") return html`<p class="label">arguments</p>${value(input, LONGEST_INPUT)}`;
-  return html`<p class="label">command</p>${textBlock(text, LONGEST_INPUT, exactLines)}${rest}`;
+  return html`<p class="label">command</p>${commandBlock(text, LONGEST_INPUT)}${rest}`;
 }
 
 /** A text member, and the other members as markup; an empty text if there is none. */

@@ -20,7 +20,7 @@ export function changeTable({ path, old, now, runs, added, removed, isWhole, not
     rows.push(rowMarkup(row, isWhole));
     if (row.kind !== "gap") left -= 1;
   }
-  const caption = html`<caption>${exact(path)} <span class="added">+${added}</span> <span class="removed">−${removed}</span> <span class="faint">${notes.join(", ")}</span></caption>`;
+  const caption = html`<caption><code>${exact(path)}</code> <span class="added">+${added}</span> <span class="removed">−${removed}</span> <span class="faint">${notes.join(", ")}</span></caption>`;
   const number = isWhole ? html`<th scope="col">number</th>` : NOTHING;
   const head = html`<thead><tr>${number}<th scope="col">±</th><th scope="col">line</th></tr></thead>`;
   const rest = left > 0 ? html`<tr><td colspan="3">${cutNote(count(left, "row"))}</td></tr>` : NOTHING;

@@ -5,7 +5,7 @@ import { COMMAND_SYMBOLS, commandLineOf, exitText } from "../words/command-words
 import { count, milliseconds, moment } from "../words/words.ts";
 import { classOf, exact, html, joined, type Markup, NOTHING } from "./markup/markup.ts";
 import { table } from "./markup/table.ts";
-import { exactLines, shortText, textBlock } from "./markup/texts.ts";
+import { commandBlock, shortText, textBlock } from "./markup/texts.ts";
 import { value } from "./markup/values.ts";
 
 /** UTF-16 units. */
@@ -32,7 +32,7 @@ ${words}${printedOf(command, LONGEST_STREAM)}</details>
 /** The words of a command below each other if one line cannot show which are which. */
 function wholeCommand({ words, isWithheld }: CommandView): Markup {
   if (isWithheld === true) return html`<p class="faint">Its arguments and what it printed are left out.</p>`;
-  return html`<p class="label">command</p>${textBlock(words.join("\n"), LONGEST_COMMAND, exactLines)}`;
+  return html`<p class="label">command</p>${commandBlock(words.join("\n"), LONGEST_COMMAND)}`;
 }
 
 function outcomeOf({ state, exitCode }: CommandView): Markup {

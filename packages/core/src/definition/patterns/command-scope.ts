@@ -1,10 +1,16 @@
+import { posix } from "node:path";
 import type { ScopeReading } from "./path-scope.ts";
 
 /** The words of a command rule. */
 export interface CommandScope {
-  /** Whether a command's words are in scope; `dynamic` marks words that are known only at run time. */
-  covers(argv: readonly string[], dynamic: readonly boolean[]): boolean;
-  /** The number of its words, without a trailing `*`. */
+  /**
+   * Whether a command's words are in scope; `dynamic` marks words that are known only at run time, and `folder` is where it runs,
+   * relative to the workspace.
+   */
+  covers(argv: readonly string[], dynamic: readonly boolean[], folder: string): boolean;
+  /** The only folder whose commands it covers, of `cd FOLDER && …`; absent if it names none. */
+  readonly folder?: string;
+  /** The number of words of the command, without a trailing `*`. */
   readonly words: number;
   /** Whether a trailing `*` matches any further words. */
   readonly open: boolean;
@@ -15,15 +21,39 @@ type WordRule = { readonly literal: string } | "one";
 /**
  * Reads the scope of a command rule, such as `npm test *`. Words are separated by spaces and may be quoted ('a b', "a b").
  * A trailing `*` matches any number of further words; elsewhere `*` matches exactly one static word; `'*'` in quotes is the
- * character. A star inside a word is refused, since it would be ambiguous.
+ * character. A star inside a word is refused, since it would be ambiguous. `cd FOLDER &&` in front names the folder that the
+ * command runs in.
  */
 export function readCommandScope(scope: string): ScopeReading<CommandScope> {
   const words = readWords(scope.trim());
   if (!words.ok) return words;
-  const open = words.value.at(-1) === "one";
-  const rules = open ? words.value.slice(0, -1) : words.value;
+  const [cd, target, and] = words.value.map((word) => (word === "one" ? undefined : word.literal));
+  if (cd === "cd" && and === "&&") return readFolderScope(target, words.value.slice(3));
+  return { ok: true, value: scopeOf(words.value) };
+}
+
+function scopeOf(words: readonly WordRule[]): CommandScope {
+  const open = words.at(-1) === "one";
+  const rules = open ? words.slice(0, -1) : words;
   const covers: CommandScope["covers"] = (argv, dynamic) => commandInScope(rules, open, argv, dynamic);
-  return { ok: true, value: { covers, words: rules.length, open } };
+  return { covers, words: rules.length, open };
+}
+
+function readFolderScope(target: string | undefined, words: readonly WordRule[]): ScopeReading<CommandScope> {
+  const folder = target === undefined ? "." : posix.normalize(target).replace(/\/$/, "");
+  if (folder === "." || /^(?:\/|~|\.\.(?:\/|$))/.test(folder))
+    return {
+      ok: false,
+      message: "cd in a scope names a folder of the workspace",
+      suggestion: "write cd packages/a && npm test",
+    };
+  const [first, ...rest] = words;
+  // The gate sees a program of the workspace by its path from the root.
+  const isPath = first !== undefined && first !== "one" && /^[^/].*\//.test(first.literal);
+  const named = isPath ? { literal: `./${posix.join(folder, first.literal)}` } : first;
+  const scope = scopeOf(named === undefined ? [] : [named, ...rest]);
+  const covers: CommandScope["covers"] = (argv, dynamic, from) => from === folder && scope.covers(argv, dynamic, from);
+  return { ok: true, value: { ...scope, covers, folder } };
 }
 
 function commandInScope(

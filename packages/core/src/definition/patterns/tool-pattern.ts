@@ -80,10 +80,16 @@ export function matchesPath(pattern: ToolPattern, relativePath: string): boolean
 
 /**
  * Whether the pattern's scope covers a command's words. A word that is not marked static (`dynamic[i] === false`) matches only a
- * trailing `*`. True for a pattern without a scope; the gate limits plain `Bash`.
+ * trailing `*`. `folder` is where the command runs, relative to the workspace, with `/` between folders: a scope such as
+ * `cd docs && make` covers commands of that folder only. True for a pattern without a scope; the gate limits plain `Bash`.
  */
-export function matchesArgv(pattern: ToolPattern, argv: readonly string[], dynamic: readonly boolean[]): boolean {
-  return pattern.scope === undefined || pattern.command?.covers(argv, dynamic) === true;
+export function matchesArgv(
+  pattern: ToolPattern,
+  argv: readonly string[],
+  dynamic: readonly boolean[],
+  folder = "",
+): boolean {
+  return pattern.scope === undefined || pattern.command?.covers(argv, dynamic, folder) === true;
 }
 
 function refusal(text: string): Extract<ScopeReading<never>, { ok: false }> | undefined {

@@ -35,7 +35,8 @@ a:focus-visible, summary:focus-visible, [tabindex]:focus-visible { outline: 2px 
 .skip { position: absolute; left: -999rem; }
 .skip:focus { position: static; }
 code, pre, .line, .n, .digest { font-family: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "Liberation Mono", monospace; }
-code { font-size: 0.88em; unicode-bidi: isolate; }
+code { font-size: 0.88em; }
+code, pre:not([dir]), .diff .line { unicode-bidi: isolate-override; direction: ltr; }
 pre {
   margin: 0.4rem 0; padding: 0.6rem 0.75rem; max-height: 30rem; overflow: auto; background: var(--code); border-radius: 6px;
   font-size: 0.82rem; line-height: 1.45; white-space: pre-wrap; tab-size: 4;
@@ -89,7 +90,7 @@ summary > * { display: inline; }
 .prose table { width: auto; } blockquote { margin: 0.4rem 0; padding-left: 0.8rem; border-left: 3px solid var(--rule); }
 .diff { font-size: 0.8rem; } .diff thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .diff td { border: 0; padding: 0 0.5rem; min-width: 0; } .diff .n { color: var(--faint); width: 1%; min-width: 2.2rem; user-select: none; }
-.diff .sign { width: 1%; padding: 0 0.3rem; } .diff .line { white-space: pre-wrap; tab-size: 4; unicode-bidi: isolate; }
+.diff .sign { width: 1%; padding: 0 0.3rem; } .diff .line { white-space: pre-wrap; tab-size: 4; }
 .diff tr.added td { background: var(--added); } .diff tr.removed td { background: var(--removed); }
 span.added { color: var(--good); } span.removed { color: var(--bad); }
 ins { background: var(--added-word); text-decoration: none; }

@@ -27,9 +27,18 @@ export function printedLines(text: string): Markup {
 
 /** Preformatted text; of a long one, the beginning and the end. */
 export function textBlock(text: string, most: number, lines: (text: string) => Markup = printedLines): Markup {
+  return html`<pre tabindex="0" dir="auto">${bothEnds(text, most, lines)}</pre>`;
+}
+
+/** A command line, whose characters stand in the order in which they are read by a shell; of a long one, the beginning and the end. */
+export function commandBlock(text: string, most: number): Markup {
+  return html`<pre tabindex="0">${bothEnds(text, most, exactLines)}</pre>`;
+}
+
+function bothEnds(text: string, most: number, lines: (text: string) => Markup): Markup {
   const { head, tail, left } = cutMiddle(text.replaceAll("\r\n", "\n").replace(/\n$/, ""), most);
   const rest = left === "" ? NOTHING : html`${BREAK}${cutNote(left)}${BREAK}${lines(tail)}`;
-  return html`<pre tabindex="0" dir="auto">${lines(head)}${rest}</pre>`;
+  return html`${lines(head)}${rest}`;
 }
 
 export function cutNote(what: string): Markup {

@@ -36,8 +36,10 @@ export interface External {
 }
 
 /** A command as the gate sees it; rules are compared with `argv`, the words after expansion. */
-export function commandSubject(argv: readonly string[], readOnly: boolean, { via }: Shell): CommandSubject {
-  return { kind: "command", argv, dynamic: argv.map(() => false), readOnly, assignments: [], via };
+export function commandSubject(argv: readonly string[], readOnly: boolean, shell: Shell): CommandSubject {
+  const { via, cwd, workspace } = shell;
+  const folder = cwd === workspace.root ? {} : { folder: cwd };
+  return { kind: "command", argv, dynamic: argv.map(() => false), readOnly, assignments: [], via, ...folder };
 }
 
 /**
@@ -98,13 +100,17 @@ function throughShell([name = "", flags = "", text, ...more]: readonly string[],
 /** Commands that interpret their words again or search them: xargs cannot feed these. */
 const UNFED = new Set(["sh", "bash", "dash", "env", "xargs", "find", "rg", "git", "awk", "gawk", "mawk", "jq"]);
 
+/** Programs that only print their words, whatever these are. */
+const PRINT_WORDS = new Set(["basename", "dirname", "echo"]);
+
 function throughXargs(argv: readonly string[], shell: Shell, found: readonly string[] | undefined): External {
   const line = readXargs(argv);
   if (line === undefined) return program(argv, shell);
   const { own, command, replaces } = line;
+  const [name = ""] = command;
   const isCertain = replaces === undefined || command.every((word) => word === replaces || !word.includes(replaces));
   // Within a word the input may mean anything, and a shell or a search interprets it again.
-  if (!isCertain || UNFED.has(knownName(command[0] ?? "", shell))) return program(argv, shell);
+  if ((!isCertain && !PRINT_WORDS.has(name)) || UNFED.has(knownName(name, shell))) return program(argv, shell);
   const [first] = found ?? [];
   const filled =
     replaces === undefined
@@ -125,7 +131,7 @@ function throughXargs(argv: readonly string[], shell: Shell, found: readonly str
         argv: [...kept, "{…}"],
         dynamic: [...kept.map(() => false), true],
         // Unknown input may contain anything, including options.
-        readOnly: one.readOnly && found !== undefined,
+        readOnly: one.readOnly && (found !== undefined || PRINT_WORDS.has(kept[0] ?? "")),
       },
       paths: paths.filter((path) => !holds(path)),
     };
@@ -148,8 +154,12 @@ function program(argv: readonly string[], shell: Shell): External {
   const shown = [nameFromRoot(name, path, shell), ...args];
   const command = commandSubject(shown, reading?.kind === "reads", shell);
   if (reading === undefined) return { argv: [path, ...args], commands: [{ command, paths: [] }] };
-  if (reading.kind === "reads")
-    return { argv: [path, ...reading.argv.slice(1)], commands: [{ command, paths: reading.paths }] };
+  if (reading.kind === "reads") {
+    // A program that does the same may run instead: `cat` for a pager.
+    const [run = ""] = reading.argv;
+    const file = isAbsolute(run) ? run : path;
+    return { argv: [file, ...reading.argv.slice(1)], commands: [{ command, paths: reading.paths }] };
+  }
   const counts = [...Array(MOST_RULE_WORDS).keys(), args.length].filter((count) => count <= args.length);
   const readsWith = [...new Set(counts)]
     .filter(

@@ -102,6 +102,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
       adds: [NO_SUBMODULES],
     },
     log: LOG,
+    whatchanged: LOG,
     show: { ...LOG, contents: true },
     diff: {
       short: DIFF_LETTERS,

@@ -207,6 +207,10 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
       short: "txc:s:o:N:R:H:",
       long: "table separator: output-separator: table-columns: output-width:",
     },
+    join: {
+      short: "iza:e:j:o:t:v:1:2:",
+      long: "ignore-case check-order nocheck-order header zero-terminated",
+    },
     paste: { short: "szd:", long: "delimiters: serial zero-terminated" },
     fold: { short: "bsw:", long: "bytes spaces width:" },
     od: {
@@ -222,9 +226,24 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
       why: (_options, args) => (args.some((word) => word.startsWith("@")) ? "@… reads options from a file" : undefined),
     },
     base64: { short: "diw:", long: "decode ignore-garbage wrap:" },
+    gzip: {
+      short: "123456789cdfklqtvnN",
+      long: "stdout to-stdout decompress uncompress force keep list quiet test verbose name no-name",
+      refuses: { [LISTS]: "r recursive" },
+      why: ({ seen, operands }) => {
+        if (!["c", "stdout", "to-stdout", "l", "list", "t", "test"].some((name) => seen.has(name)))
+          return `without -c, -l or -t ${WRITES}`;
+        // Without a file of the given name, it opens one with a suffix added.
+        return operands.every((word) => word === "-" || /\.t?gz$/.test(word))
+          ? undefined
+          : "reads files named *.gz or *.tgz";
+      },
+    },
     ...Object.fromEntries(CHECKSUMS.map((name) => [name, CHECKSUM])),
     shasum: { short: "bta:", long: "algorithm: binary text tag", refuses: { [LISTS]: "c check" } },
     cksum: { short: "a:", long: "algorithm:", refuses: { [LISTS]: "c check" } },
+    echo: { short: "neE", operands: "text" },
+    expr: { operands: "text" },
     whoami: { operands: "text", max: 0 },
     id: { short: "aGgnruZz", long: "group groups name real user zero", operands: "text" },
     groups: { operands: "text" },

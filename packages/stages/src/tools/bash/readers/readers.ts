@@ -6,21 +6,26 @@ import { parseOptions } from "./options.ts";
 import { READERS, type Reader } from "./reader-table.ts";
 import { type CommandPlace, FOUND_MARK, type Reading, reads, unknown } from "./reading.ts";
 import { readAwk, readJq, readSed } from "./scripts.ts";
-import { readSeq, readTree, readXxd } from "./special-readers.ts";
+import { readPager, readSeq, readTree, readXxd } from "./special-readers.ts";
 
 const SPECIAL = new Map<string, (args: readonly string[], place: CommandPlace) => Reading>([
   ["awk", readAwk],
   ["find", readFind],
   ["gawk", readAwk],
   ["git", readGit],
+  // Scripts that look up gzip by themselves.
+  ["gunzip", (args, place) => place.inner(["gzip", "-d", ...args])],
   ["jq", readJq],
+  ["less", readPager],
   ["mawk", readAwk],
+  ["more", readPager],
   ["sed", readSed],
   ["seq", readSeq],
   // As an operand, /dev/null writes nothing.
   ["tee", (args) => (args.every((arg) => arg === "/dev/null") ? reads(["tee", ...args]) : unknown("tee writes files"))],
   ["tree", readTree],
   ["xxd", readXxd],
+  ["zcat", (args, place) => place.inner(["gzip", "-dc", ...args])],
 ]);
 
 /** Programs that may only print their version. npm gets options that prevent logs and update checks. */
@@ -35,9 +40,12 @@ const VERSIONS = new Map<string, RegExp>([
 ]);
 const QUIET_NPM = ["--logs-max=0", "--no-update-notifier"];
 
-/** Whether a program is here to read, so that a rule for its name alone covers only its reading forms. Git is for more than reading. */
+/** Programs that are for more than reading. */
+const ALSO_WRITE = new Set(["git", "gunzip", "gzip"]);
+
+/** Whether a program is here to read, so that a rule for its name alone covers only its reading forms. */
 export function isReader(name: string): boolean {
-  return READERS.has(name) || (SPECIAL.has(name) && name !== "git");
+  return (READERS.has(name) || SPECIAL.has(name)) && !ALSO_WRITE.has(name);
 }
 
 /** What a command does, given a bare program name; undefined if the program is not listed. */

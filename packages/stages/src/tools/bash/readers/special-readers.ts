@@ -1,5 +1,5 @@
 import { ownWords } from "./options.ts";
-import { type Reading, reads, unknown } from "./reading.ts";
+import { type CommandPlace, type Reading, reads, unknown } from "./reading.ts";
 
 const MOST_LINES = 1_000_000;
 const SEQ_NUMBER = /^-?(?:[0-9]{1,7}|[0-9]{1,4}\.[0-9]{1,3})$/;
@@ -18,6 +18,16 @@ export function readSeq(args: readonly string[]): Reading {
   if (!fits || step === 0 || lines >= MOST_LINES)
     return unknown(`seq prints more than ${MOST_LINES} lines, or has unusual numbers`);
   return reads(["seq", ...args]);
+}
+
+const SHOWS_ONLY = /^-(?:[eEFiInNrRsSwX]+|-?[0-9]+)$/;
+
+/** A pager shows files as cat does if its output is no terminal, so that cat runs instead: a pager in a terminal runs programs. */
+export function readPager(args: readonly string[], place: CommandPlace): Reading {
+  const own = ownWords(args, SHOWS_ONLY, /^$/, /^[-+]./);
+  if (typeof own === "string")
+    return unknown(`less or more with ${own}, which is not on the list of options that only read`);
+  return place.inner(["cat", "--", ...args.slice(own)]);
 }
 
 const TREE_LONG =
