@@ -206,3 +206,18 @@ describe("a listed command in another folder than the root", () => {
     expect(started(after)).toHaveLength(2);
   });
 });
+
+describe("an option by the * in the middle of a rule, which names what the stage may write", () => {
+  attacks({ env }, [
+    refused(
+      "of npm, make and git",
+      ["Read", "Write(docs/**)", "Bash(npm * test)", "Bash(make * check)", "Bash(git * HEAD)"],
+      "npm --prefix=docs test",
+      "make -fdocs/Makefile check",
+      "make --directory=docs check",
+      "make SHELL=docs/check.js check",
+      "git --git-dir=docs/evil HEAD",
+    ),
+    runs("although a word is none", ["Read", "Write(docs/**)", "Bash(npm * -- *)"], "npm test -- one --run"),
+  ]);
+});

@@ -44,6 +44,14 @@ describe("a listed command", () => {
     expect(bash([`Bash(npm test ${option} *)`], words(["npm", "test", option, "a"]))).toBe("envelope");
   });
 
+  test("may not have an option by another * of its rule", () => {
+    expect(bash(["Bash(npm * test)"], command("npm run test"))).toBe("envelope");
+    expect(bash(["Bash(npm * test)"], command("npm --silent test"))).toBe("envelope");
+    expect(bash(["Bash(npm * test)"], command("npm --prefix=docs test"))).toBe("ask");
+    expect(bash(["Bash(npm * test)", "Edit"], command("npm --prefix=docs test"))).toBe("envelope");
+    expect(bash(["Bash(npm --prefix=docs test)"], command("npm --prefix=docs test"))).toBe("envelope");
+  });
+
   test("that only reads may have any option", () => {
     const grep = command("grep --include=x a", { readOnly: true, readsWith: [1] });
     expect(bash(["Bash(grep *)"], grep)).toBe("envelope");

@@ -234,17 +234,19 @@ const PLAIN_OPTION =
 
 /**
  * An option or a setting such as `SHELL=./x` may name a program to run or a file to write. A sandbox makes that harmless; without one,
- * the `*` of a rule covers only options known to be harmless if the stage may not write.
+ * a `*` of a rule covers only options known to be harmless if the stage may not write.
  */
 function optionFault(
   { argv, dynamic, readOnly }: CommandSubject,
   { text, command }: ToolPattern,
   { walled }: Scene,
 ): string | undefined {
-  if (walled || readOnly || command?.open !== true) return undefined;
+  if (walled || readOnly || command === undefined || !(command.open || command.stars.length > 0)) return undefined;
   if (dynamic.includes(true))
     return `${excerpt(argv.join(" "))} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
-  const odd = argv.slice(command.words).find((word) => /^(?:-|\w+=)/.test(word) && !PLAIN_OPTION.test(word));
+  const { words, stars } = command;
+  const starred = argv.filter((_word, at) => at >= words || stars.includes(at));
+  const odd = starred.find((word) => /^(?:-|\w+=)/.test(word) && !PLAIN_OPTION.test(word));
   if (odd === undefined) return undefined;
   return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }

@@ -14,6 +14,8 @@ export interface CommandScope {
   readonly words: number;
   /** Whether a trailing `*` matches any further words. */
   readonly open: boolean;
+  /** The places of the words that another `*` matches. */
+  readonly stars: readonly number[];
 }
 
 type WordRule = { readonly literal: string } | "one";
@@ -36,7 +38,7 @@ function scopeOf(words: readonly WordRule[]): CommandScope {
   const open = words.at(-1) === "one";
   const rules = open ? words.slice(0, -1) : words;
   const covers: CommandScope["covers"] = (argv, dynamic) => commandInScope(rules, open, argv, dynamic);
-  return { covers, words: rules.length, open };
+  return { covers, words: rules.length, open, stars: rules.flatMap((rule, at) => (rule === "one" ? [at] : [])) };
 }
 
 function readFolderScope(target: string | undefined, words: readonly WordRule[]): ScopeReading<CommandScope> {
