@@ -185,17 +185,20 @@ describe("a store that cannot be used is exit 4 and is left as it was", () => {
   });
 });
 
+/** Longer than the ids of runs, so that none begins with it. */
+const NO_RUN = "r00000000000";
+
 describe("runs that are not there, or not to be had", () => {
   test("a run id that is unknown, and a store that is missing: exit 4", async () => {
     const at = deskHere();
-    expect(await refused(at, ["show", "r0"])).toMatchObject({ code: 4, error: "store_missing" });
+    expect(await refused(at, ["show", NO_RUN])).toMatchObject({ code: 4, error: "store_missing" });
     await at.sluice(["run", single, "x", "--model", at.script({ work: [finishes()] })]);
     for (const command of [
-      ["show", "r0"],
-      ["audit", "r0"],
-      ["resume", "r0"],
-      ["cancel", "r0"],
-      ["answer", "r0", "x", "deny"],
+      ["show", NO_RUN],
+      ["audit", NO_RUN],
+      ["resume", NO_RUN],
+      ["cancel", NO_RUN],
+      ["answer", NO_RUN, "x", "deny"],
     ]) {
       expect(await refused(at, command)).toMatchObject({ code: 4, error: "run_unknown" });
     }
