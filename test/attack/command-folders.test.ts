@@ -1,7 +1,9 @@
-import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
-import type { Json } from "@sluice/core";
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { done, type Json, pipeline, to } from "@sluice/core";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { attack, attacks, bash, nothingRan, type Row, type Scene, scene, started, write } from "../support/attack.ts";
+import { caller, completed, noModel, session, work } from "../support/run-kit.ts";
 
 // A listed command runs what it finds in its folder. A model that may write in a folder must not choose it for the command.
 
@@ -113,7 +115,7 @@ describe("a listed command in a folder that the stage may write", () => {
     expect(after.outcomes).toEqual(["ok", "no_interactor", "ok"]);
     expect(after.outputs[1]).toMatchObject({
       reason:
-        "no one is available to approve this call: npm test runs in docs/new, where it may run files that Write(docs/**) lets the stage write: run it in the workspace's root, or list it with its folder, as Bash(cd docs/new && …)",
+        "no one is available to approve this call: npm test runs in docs/new, where it may run files that Write(docs/**) lets a stage write: run it in the workspace's root, or list it with its folder, as Bash(cd docs/new && …)",
     });
   });
 
@@ -216,8 +218,34 @@ describe("an option by the * in the middle of a rule, which names what the stage
       "make -fdocs/Makefile check",
       "make --directory=docs check",
       "make SHELL=docs/check.js check",
+      "make SHELL:=docs/check.js check",
+      "make 'X!=touch PWN' check",
+      "make 'a.b!=touch PWN' check",
+      "make '.SHELLFLAGS=-c \"touch PWN\" --' check",
+      "make ' X = $(shell touch PWN)' check",
       "git --git-dir=docs/evil HEAD",
     ),
     runs("although a word is none", ["Read", "Write(docs/**)", "Bash(npm * -- *)"], "npm test -- one --run"),
   ]);
+});
+
+test("a folder that an earlier stage may write is none for a listed command either", async () => {
+  const here = scene();
+  place(here);
+  const listing = (allowedTools: readonly string[], line: string) =>
+    work<Json>({ allowedTools, act: async (scope) => completed(await caller(scope)("Bash", { command: line })) });
+  const made = pipeline({
+    id: "two",
+    input: z.object({}),
+    initial: "write",
+    stages: {
+      write: listing(["Write(docs/**)", "Bash(make check)"], "make check"),
+      check: listing(["Bash(make check)"], "cd docs && make check"),
+      other: listing(["Bash(make check)"], "cd packages/a && make check"),
+    },
+    next: { write: () => to("check"), check: () => to("other"), other: ({ output }) => done(output) },
+  });
+  const { denied } = await session({ model: noModel, cwd: here.root, env }).start(made, {});
+  expect(denied).toMatchObject([{ executionId: "check#1", tool: "Bash" }]);
+  expect(existsSync(here.path("docs/PWN"))).toBe(false);
 });

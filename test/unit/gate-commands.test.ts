@@ -30,15 +30,26 @@ describe("a listed command", () => {
   });
 
   test.each([
-    ...["-", "--", "-q", "-qv", "-x", "-5", "-10", "--run", "--ci", "--color", "--no-colors", "--watch=false"],
+    ...["--", "-q", "-qv", "-x", "-5", "-10", "--run", "--ci", "--color", "--no-colors", "--watch=false"],
     ...["-t", "-t=adds", "--grep=adds two", "--maxfail=3", "--reporter=dot", "my-file.test.ts"],
   ])("may have %j by its rule's *, which names neither a program nor a file to write", (option) => {
     expect(bash(["Bash(npm test *)"], words(["npm", "test", option]))).toBe("envelope");
   });
 
   test.each([
-    ...["-c", "-o", "-qo", "-5o", "--output=x", "--require=--run", "--runner", "--reporter=./x", "--reporter=dot/x"],
-    ...["--watch=true", "--grepper=x", "--no-cover", "SHELL=./x"],
+    ...[
+      "-",
+      "-c",
+      "-o",
+      "-qo",
+      "-5o",
+      "--output=x",
+      "--require=--run",
+      "--runner",
+      "--reporter=./x",
+      "--reporter=dot/x",
+    ],
+    ...["--watch=true", "--grepper=x", "--no-cover", "SHELL=./x", "X!=x", "a.b:=x"],
   ])("may not have %j by its rule's *", (option) => {
     expect(bash(["Bash(npm test *)"], words(["npm", "test", option]))).toBe("ask");
     expect(bash([`Bash(npm test ${option} *)`], words(["npm", "test", option, "a"]))).toBe("envelope");

@@ -19,6 +19,8 @@ export interface Envelope {
   readonly allowedTools: readonly string[];
   /** Whether files may be written anywhere in the workspace: Edit or Write is listed without a scope. */
   readonly mayWrite: boolean;
+  /** The rules of Edit and Write of all stages of the pipeline: what a command runs may be what an earlier stage wrote. */
+  readonly writers: readonly ToolPattern[];
   /** The rules whose name matches a tool. */
   rulesFor(tool: string): readonly ToolPattern[];
 }
@@ -30,7 +32,8 @@ export function compileEnvelope(allowedTools: readonly AllowedTool[] | undefined
   return allowedTools === undefined ? undefined : envelopeOf(allowedTools.map(parsePattern));
 }
 
-export function envelopeOf(patterns: readonly ToolPattern[]): Envelope {
+/** `others` are the patterns of the pipeline's other stages. */
+export function envelopeOf(patterns: readonly ToolPattern[], others: readonly ToolPattern[] = []): Envelope {
   const memo = new Map<string, readonly ToolPattern[]>();
   const rulesFor = (tool: string): readonly ToolPattern[] => {
     const known = memo.get(tool);
@@ -40,7 +43,8 @@ export function envelopeOf(patterns: readonly ToolPattern[]): Envelope {
     return rules;
   };
   const mayWrite = WRITERS.some((tool) => rulesFor(tool).some(isPlain));
-  return { allowedTools: patterns.map((pattern) => pattern.text), mayWrite, rulesFor };
+  const writers = [...patterns, ...others].filter((pattern) => WRITERS.some((tool) => matchesName(pattern, tool)));
+  return { allowedTools: patterns.map((pattern) => pattern.text), mayWrite, writers, rulesFor };
 }
 
 /**
@@ -230,7 +234,7 @@ function overstepOf({ argv, why, readsWith }: CommandSubject, { text, command }:
 
 /** Options, mostly of test runners, that name neither a program to run nor a file to write. */
 const PLAIN_OPTION =
-  /^(?:--?|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|workspaces|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgk]|--(?:grep|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
+  /^(?:--|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|workspaces|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgk]|--(?:grep|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
 
 /**
  * An option or a setting such as `SHELL=./x` may name a program to run or a file to write. A sandbox makes that harmless; without one,
@@ -246,7 +250,7 @@ function optionFault(
     return `${excerpt(argv.join(" "))} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
   const { words, stars } = command;
   const starred = argv.filter((_word, at) => at >= words || stars.includes(at));
-  const odd = starred.find((word) => /^(?:-|\w+=)/.test(word) && !PLAIN_OPTION.test(word));
+  const odd = starred.find((word) => /^-|=/.test(word) && !PLAIN_OPTION.test(word));
   if (odd === undefined) return undefined;
   return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }
@@ -255,7 +259,7 @@ function optionFault(
 const EVERYTHING = /^(?:\*\*\/)*\*\*(?:\/\*)?$/;
 
 /**
- * In another folder than the root, a listed command may run what the stage has written there: `npm test` after `cd docs`. A sandbox
+ * In another folder than the root, a listed command may run what a stage has written there: `npm test` after `cd docs`. A sandbox
  * makes that harmless, a stage that may write all files could do the same in the root, and an author may name the folder in the rule.
  */
 function folderFault(
@@ -265,11 +269,11 @@ function folderFault(
 ): string | undefined {
   if (folder === undefined || readOnly || walled || command?.folder !== undefined) return undefined;
   const path = insideRoot(root, folder);
-  const writers = WRITERS.flatMap((tool) => envelope.rulesFor(tool));
-  if (path === "" || writers.some(({ scope }) => scope !== undefined && EVERYTHING.test(scope))) return undefined;
+  const { writers } = envelope;
+  if (path === "" || writers.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
   const writer = writers.find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
   if (writer === undefined) return undefined;
-  return `${excerpt(argv.join(" "))} runs in ${path ?? folder}, where it may run files that ${writer.text} lets the stage write: run it in the workspace's root, or list it with its folder, as Bash(cd ${path ?? folder} && …)`;
+  return `${excerpt(argv.join(" "))} runs in ${path ?? folder}, where it may run files that ${writer.text} lets a stage write: run it in the workspace's root, or list it with its folder, as Bash(cd ${path ?? folder} && …)`;
 }
 
 const LONGEST_EXCERPT = 120;

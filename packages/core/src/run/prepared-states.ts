@@ -1,7 +1,8 @@
 import { deepFreeze, type JsonObject } from "../base/json.ts";
 import { routesPause } from "../definition/graph.ts";
+import { parsePattern, type ToolPattern } from "../definition/patterns/tool-pattern.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
-import { compileEnvelope, type Envelope, envelopeOf } from "../gate/envelope.ts";
+import { type Envelope, envelopeOf } from "../gate/envelope.ts";
 import type { Tool } from "../gate/tool.ts";
 import { sharedData } from "../journal/redaction.ts";
 import { type LegalEvent, legalEvents } from "../machine/legal-events.ts";
@@ -24,9 +25,11 @@ export type PreparedStates = ReadonlyMap<string, PreparedState>;
 
 /** Resolves the states of a pipeline against the session's live tools. */
 export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Tool>): PreparedStates {
+  const all = [...spec.states.values()].flatMap((state) => patternsOf(state) ?? []);
   return new Map(
     [...spec.states].map(([id, state]) => {
-      const envelope = state.patterns === undefined ? compileEnvelope(state.allowedTools) : envelopeOf(state.patterns);
+      const patterns = patternsOf(state);
+      const envelope = patterns && envelopeOf(patterns, all);
       const offer = availableTools(envelope, tools);
       const names = offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name);
       return [
@@ -42,6 +45,10 @@ export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Too
       ];
     }),
   );
+}
+
+function patternsOf({ patterns, allowedTools }: StateSpec): readonly ToolPattern[] | undefined {
+  return patterns ?? allowedTools?.map(parsePattern);
 }
 
 function availableTools(envelope: Envelope | undefined, tools: ReadonlyMap<string, Tool>): AvailableTools {
