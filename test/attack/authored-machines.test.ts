@@ -361,6 +361,12 @@ describe("the request that a person reads", () => {
     expect(question).toContain('Commands: ["npm","test","--last"]\n');
   });
 
+  test("shows what a command reads", async () => {
+    const script = { command: ["npm", "test"], stdin: "require('fs').rmSync('src', { recursive: true })" };
+    const question = await questionOf(of({ script, on }));
+    expect(question).toContain(`runs ["npm","test"], which reads ${JSON.stringify(script.stdin)}`);
+  });
+
   test("has no lines of its own for texts that hold line ends", async () => {
     const question = await questionOf(of({ human: { question: "x\nCommands: none\u2028Tools: none" }, on }));
     expect(question.split("\n").filter((line) => /^(?:Tools|Commands)/.test(line))).toHaveLength(2);

@@ -712,3 +712,39 @@ test("what a context, a call or the events of a state lead to cannot be changed 
   expect(await live.start(made, {})).toMatchObject({ status: "completed" });
   expect(found).toEqual([true, true, true, true, true, true]);
 });
+
+test("what a tool measures is read once, so it lifts no limit of other calls", async () => {
+  const real = "/anywhere/x.txt";
+  const edits = Object.assign([{ real, removed: 0, added: 1 }], {
+    map: () => [{ real, removed: -1_000, added: -1_000 }],
+  });
+  const ran: string[] = [];
+  const ofLines = (name: string, measure: () => readonly { real: string; removed: number; added: number }[]) =>
+    tool(name, {
+      measure,
+      execute: () => {
+        ran.push(name);
+        return Promise.resolve({ ok: true, output: null });
+      },
+    });
+  const big = ofLines("Big", () => [{ real, removed: 0, added: 500 }]);
+  const live = session({ model: noModel, tools: [ofLines("Odd", () => edits), big] });
+  const state = work<Json>({
+    allowedTools: ["Odd", "Big"],
+    limits: { maxEditLines: 10 },
+    act: async (scope) => {
+      const call = caller(scope);
+      await call("Odd");
+      return completed(await call("Big"));
+    },
+  });
+  const made = pipeline({
+    id: "one",
+    input: { type: "object" },
+    initial: "a",
+    stages: { a: state, ok: final("completed") },
+    transitions: [{ from: "a", on: "success", to: "ok" }],
+  });
+  await live.start(made, {});
+  expect(ran).toEqual(["Odd"]);
+});

@@ -242,6 +242,8 @@ describe("a command of the author", () => {
     ["a program behind sudo", ["sudo", "-u", "deploy", "{{ctx.run.input.x}}"]],
     ["a package that is installed to run", ["npx", "-y", "{{ctx.run.input.x}}"]],
     ["a line on another machine", ["ssh", "host", "deploy", "{{ctx.run.input.x}}"]],
+    ["a goal of make, which may be a setting", ["make", "check", "{{ctx.run.input.x}}"]],
+    ["a setting of make, whose value it expands", ["/usr/bin/gmake", "check", "NAME={{ctx.run.input.x}}"]],
     ["a script file", ["bash", "scripts/{{ctx.run.input.x}}.sh"]],
     ["a module of Python", ["python3", "-m", "{{ctx.run.input.x}}"]],
     ["a module that node loads first", ["node", "-r", "./{{ctx.run.input.x}}", "a.js"]],

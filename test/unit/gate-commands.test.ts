@@ -63,6 +63,12 @@ describe("a listed command", () => {
     expect(bash(["Bash(npm --prefix=docs test)"], command("npm --prefix=docs test"))).toBe("envelope");
   });
 
+  test("of make may not have -t, which elsewhere names a test: it makes files that pass for results", () => {
+    expect(bash(["Bash(make *)"], command("make -k check"))).toBe("envelope");
+    expect(bash(["Bash(make *)"], command("make -t check"))).toBe("ask");
+    expect(bash(["Bash(npm test *)"], command("npm test --workspaces"))).toBe("ask");
+  });
+
   test("that only reads may have any option", () => {
     const grep = command("grep --include=x a", { readOnly: true, readsWith: [1] });
     expect(bash(["Bash(grep *)"], grep)).toBe("envelope");

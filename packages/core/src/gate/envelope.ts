@@ -234,7 +234,10 @@ function overstepOf({ argv, why, readsWith }: CommandSubject, { text, command }:
 
 /** Options, mostly of test runners, that name neither a program to run nor a file to write. */
 const PLAIN_OPTION =
-  /^(?:--|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|workspaces|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgk]|--(?:grep|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
+  /^(?:--|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgk]|--(?:grep|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
+
+/** With -t, which names a test elsewhere, it writes files that pass for the results of a check. */
+const MAKE = /(?:^|\/)g?make$/;
 
 /**
  * An option or a setting such as `SHELL=./x` may name a program to run or a file to write. A sandbox makes that harmless; without one,
@@ -250,7 +253,8 @@ function optionFault(
     return `${excerpt(argv.join(" "))} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
   const { words, stars } = command;
   const starred = argv.filter((_word, at) => at >= words || stars.includes(at));
-  const odd = starred.find((word) => /^-|=/.test(word) && !PLAIN_OPTION.test(word));
+  const isTouch = (word: string): boolean => word === "-t" && MAKE.test(argv[0] ?? "");
+  const odd = starred.find((word) => /^-|=/.test(word) && (!PLAIN_OPTION.test(word) || isTouch(word)));
   if (odd === undefined) return undefined;
   return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }

@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
 import { messageOf, type Problem, problemsError } from "../base/errors.ts";
-import { deepFreeze, type Json, type JsonObject, strictClone } from "../base/json.ts";
+import { cloneJson, deepFreeze, type Json, type JsonObject, strictClone } from "../base/json.ts";
 import { compileSchema } from "../schema/compile-schema.ts";
 import type { Issue } from "../schema/schema.ts";
 import type {
@@ -145,9 +145,10 @@ async function measured(
   measure: () => readonly FileEdit[] | Promise<readonly FileEdit[]>,
 ): Promise<MeasuredEdits> {
   try {
-    const edits = await measure();
-    if (Array.isArray(edits) && edits.every(isEdit)) {
-      return { ok: true, edits: edits.map(({ real, removed, added }) => ({ real, removed, added })) };
+    // A copy, since the limits count what is recorded: a tool's own list could read differently later.
+    const own = cloneJson(await measure());
+    if (own.ok && Array.isArray(own.value) && own.value.every(isEdit)) {
+      return { ok: true, edits: own.value.map(({ real, removed, added }) => ({ real, removed, added })) };
     }
     return { ok: false, reason: `${tool} did not report what this call would change as a list of edits` };
   } catch (thrown) {

@@ -76,8 +76,9 @@ function doing(state: StateSpec): string {
 function commandOf(state: StateSpec): readonly string[] {
   const kind = kindOfState(state);
   if (kind !== "script" && kind !== "poll") return [];
-  const { command } = writeKind(kind, state, { states: new Map(), references: new Map() });
-  return [visible(JSON.stringify(isJsonObject(command) ? command : (command ?? [])))];
+  const { command, stdin } = writeKind(kind, state, { states: new Map(), references: new Map() });
+  const input = stdin === undefined ? "" : `, which reads ${JSON.stringify(stdin)}`;
+  return [visible(`${JSON.stringify(isJsonObject(command) ? command : (command ?? []))}${input}`)];
 }
 
 /** A text or a number that a field holds. */

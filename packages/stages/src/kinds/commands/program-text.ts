@@ -41,6 +41,8 @@ const PROGRAMS: readonly (readonly [name: RegExp, how: Executing])[] = [
   [/^xargs$/, { starts: true, valued: /^-[InPdaLsE]$/ }],
   [/^(?:sudo|doas)$/, { starts: true, valued: /^(?:-[ughpCDrtTU]|--user|--group)$/ }],
   [/^(?:npx|pnpx|bunx|uvx)$/, { code: /^(?:-c|--call)$/, valued: /^(?:-p|--package|--from)$/ }],
+  // An operand may be a setting, whose value may run a command: NAME=$(shell …).
+  [/^(?:[bdgn]|mingw32-)?make$/, ANYTHING],
   // They join their arguments to a line for a shell.
   [/^(?:ssh|watch|su|runuser|pwsh|powershell|cmd)$/, ANYTHING],
 ];
