@@ -64,12 +64,3 @@ test("a request with text that looks like a secret is shown whole and answered, 
   const answered = await here.sluice(["answer", runId, "c0", "deny", ...JSON_OUT]);
   expect(textAt(printed(answered), "outcome")).toBe("accepted");
 });
-
-test("a resume refuses a run whose row has another input than its journal", async () => {
-  const { here, runId } = await waiting("kind = kind");
-  const db = new DatabaseSync(join(here.store, "journal.db"));
-  db.exec(`UPDATE runs SET input = json_set(input, '$.task', 'evil')`);
-  db.close();
-  const resumed = await here.sluice(["resume", runId, ...JSON_OUT]);
-  expect(textAt(printed(resumed), "error", "code")).toBe("journal_damaged");
-});

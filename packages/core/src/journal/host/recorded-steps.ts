@@ -110,7 +110,6 @@ export async function loadForResume(
     throw damaged(runId, `its journal has ${records.length} records, its row counts ${row.records}`);
   }
   if (head !== row.head) throw damaged(runId, "its row has another head than its last record");
-  if (JSON.stringify(row.input) !== start.value) throw damaged(runId, "its row has another input than its journal");
   if (records.some(isEnd)) throw damaged(runId, "its journal has an end, and its row has none");
   const forked = records.some((record) => childKeys(record) !== undefined);
   if (read !== undefined && forked && !(await areCurrent(store, runId, read))) throw continuedElsewhere(runId);
