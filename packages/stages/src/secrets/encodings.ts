@@ -92,7 +92,8 @@ function base64Of(bytes: Buffer, before: number): readonly string[] {
 const SHORTEST_LINE = 16;
 /** Shorter words of other lines are found only with the rest of their secret: they may be names that other files use. */
 const SHORTEST_WORD = 32;
-const ADDRESS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'\\]+/gi;
+/** The length of its scheme is limited, so that no text takes long to search. */
+const ADDRESS = /\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s"'\\]+/gi;
 /** A name with its value, in JSON, YAML, connection strings and files of variables. */
 const NAMED = /(?<![\w.-])([\w.-]+)\\?["']?\s?[:=]\s?\\?["']?([^\s"',;\\}]+)/g;
 /** A pair of a connection string: names that only such pairs have, so that any variable may be searched for them. */
