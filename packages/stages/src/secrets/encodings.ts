@@ -49,8 +49,8 @@ function coded(text: string, characters: RegExp, letters = (code: string): strin
 }
 
 /**
- * As encoders of addresses write it: JavaScript's for a component, a form and the user of an address; and RFC 3986, also with slashes
- * kept, or with `+` for a blank.
+ * As encoders of URLs write it: JavaScript's for a component, a form and the user of a URL; and RFC 3986, also with slashes kept, or
+ * with `+` for a blank.
  */
 function urlForms(value: string): readonly string[] {
   const component = encodeURIComponent(value);
@@ -67,9 +67,9 @@ function urlForms(value: string): readonly string[] {
   return [...forms].flatMap((encoded) => [encoded, encoded.replaceAll(PERCENT_CODE, (code) => code.toLowerCase())]);
 }
 
-/** What no encoder of addresses changes. */
+/** What no encoder of URLs changes. */
 const PLAIN = /^[\w.-]*$/;
-/** Codes that have a letter. */
+/** Codes with a letter, which encoders write in upper or lower case. */
 const PERCENT_CODE = /%(?:[A-F][0-9A-F]|[0-9][A-F])/g;
 
 function percent(one: string): string {
@@ -101,8 +101,9 @@ const PAIR =
   /(?:^|[;\s])\s?(?:(?:account|access|sharedaccess|api|secret)_?key|password|pwd|sharedaccesssignature|secret)\s?=\s?([^;\s]+)/gi;
 
 /**
- * The lines of a secret such as a PEM file, for where each has its number before it or only some are shown; of lines with blanks
- * and of JSON, the values with names of keys and the words that look like keys. In variables, `\n` often stands for the end of a line.
+ * What is also searched for on its own, since lines may be numbered or shown in part: the lines of a secret such as a PEM file; of
+ * lines with blanks and of JSON, the values with names of keys and the words that look like keys. In variables, `\n` often stands for
+ * the end of a line.
  */
 function partsOf(value: string): readonly string[] {
   if (!/[\n{]|\\n/.test(value)) return [];
