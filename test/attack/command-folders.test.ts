@@ -119,6 +119,14 @@ describe("a listed command in a folder that the stage may write", () => {
     });
   });
 
+  test("the rule that a refusal suggests quotes a folder with blanks", async () => {
+    const here = scene();
+    here.put("docs/my pages/package.json", "{}");
+    const allowedTools = ["Read", "Write(docs/**)", "Bash(npm test)"];
+    const after = await attack(here, { env, allowedTools, calls: [bash("cd 'docs/my pages' && npm test")] });
+    expect(after.outputs[0]).toMatchObject({ reason: expect.stringContaining("as Bash(cd 'docs/my pages' && …)") });
+  });
+
   test("a person who is asked sees the line with its folder, and can grant it", async () => {
     const here = scene();
     place(here);

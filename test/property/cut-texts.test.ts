@@ -41,3 +41,18 @@ test("no cut of a text leaves the beginning of a secret that the whole text mask
     { numRuns: 3_000 },
   );
 });
+
+test("a long text that ends in a long secret is masked a few times only to find where it can be cut", () => {
+  const lines = Array.from({ length: 60 }, (_line, at) => `line-${at}-`.padEnd(20, "x"));
+  // Its end may be the beginning of another one.
+  const secret = ["-----begin", ...lines, "end-----"].join("\n");
+  const filter = createSecretFilter(new Map([[secret, "KEY"], ...lines.map((line) => [line, "LINE"] as const)]));
+  const before = "word ".repeat(20_000);
+  let characters = 0;
+  const text = (given: string): string => {
+    characters += given.length;
+    return filter.text(given);
+  };
+  expect(maskedCut(`${before}${secret}`, { text, begun: filter.begun })).toBe(before);
+  expect(characters).toBeLessThan(100 * before.length);
+});

@@ -134,8 +134,9 @@ test.each([
   "cd /etc && make",
   "cd ~ && make",
   "cd . && make",
-])("a rule of %s names no folder of the workspace and is refused", (scope) =>
-  expect(refusalOf(`Bash(${scope})`)).toContain("cd in a scope names a folder of the workspace"),
+  "cd docs &&",
+])("a rule of %s does not name a folder of the workspace and a command, and is refused", (scope) =>
+  expect(refusalOf(`Bash(${scope})`)).toContain("a scope with cd names a folder of the workspace and a command"),
 );
 
 test("a word no one called known counts as unknown, and no command falls under no rule", () => {

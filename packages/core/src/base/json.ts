@@ -63,7 +63,7 @@ export function unicodeFault(value: unknown): string | undefined {
 }
 
 /** The value with its lone surrogates replaced, since text with one has no digest. Returns the value itself if it has none. */
-export function wellFormed<T extends Json>(value: T): Json | T {
+export function wellFormed(value: Json): Json {
   return unicodeFault(value) === undefined ? value : withoutSurrogates(value);
 }
 
@@ -181,10 +181,10 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
-/** What the engine quotes of a text that is not JSON: some characters before and behind the fault. */
+/** What the engine quotes of a text that is not JSON: some characters before and after the fault. */
 const JSON_EXCERPT = /(Unexpected token '[\s\S]{1,2}'), (?:\.{3})?"[\s\S]{0,40}"(?:\.{3})? is not valid JSON/gu;
 
-/** A message without what it quotes of a text that is not JSON: masking does not find the half of a secret that is quoted. */
+/** A message without what it quotes of a text that is not JSON: masking would not find half of a secret in it. */
 export function withoutExcerpt(message: string): string {
   return message.replaceAll(JSON_EXCERPT, "$1 in JSON");
 }

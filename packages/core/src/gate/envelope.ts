@@ -275,9 +275,11 @@ function folderFault(
   const path = insideRoot(root, folder);
   const { writers } = envelope;
   if (path === "" || writers.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
-  const writer = writers.find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
+  const writer = writers.find(({ scope }) => path === undefined || scope === undefined || mayCoverAround(scope, path));
   if (writer === undefined) return undefined;
-  return `${excerpt(argv.join(" "))} runs in ${path ?? folder}, where it may run files that ${writer.text} lets a stage write: run it in the workspace's root, or list it with its folder, as Bash(cd ${path ?? folder} && …)`;
+  const place = path ?? folder;
+  const word = /\s/.test(place) ? `'${place}'` : place;
+  return `${excerpt(argv.join(" "))} runs in ${place}, where it may run files that ${writer.text} lets a stage write: run it in the workspace's root, or list it with its folder, as Bash(cd ${word} && …)`;
 }
 
 const LONGEST_EXCERPT = 120;

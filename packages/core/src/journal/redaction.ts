@@ -33,7 +33,7 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
   };
   // A secret of digits may appear as a number.
   const numbers = known.some(([value]) => /^[-+.\deE]+$/.test(value));
-  // A number holds sixteen digits at most; of more, other digits are left.
+  // A number keeps about sixteen digits, so its text may differ from a longer secret.
   const long = new Map(known.flatMap(([value, name]) => (/^[1-9]\d{15,}$/.test(value) ? [[Number(value), name]] : [])));
   const cleanNumber = (value: number): Json => {
     const name = long.get(Math.abs(value));

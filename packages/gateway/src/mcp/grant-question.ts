@@ -11,8 +11,8 @@ import type { AgentCall, GatewayRun, OpenQuestion } from "../run/gateway-run-typ
 import { argumentsDigest, type QuestionFacts, type QuestionStates } from "./question-state.ts";
 
 /**
- * Whether a client may be asked about open requests, and what its answer may do. It approves only what its form shows whole. A client's answer is no proof of a person: hooks of
- * a host can give it.
+ * Whether a client may be asked about open requests, and what its answer may do: it approves only what its form shows whole. A
+ * client's answer is no proof of a person, since hooks of a host can give it.
  */
 export type ElicitationMode = "off" | "deny-only" | "approve";
 

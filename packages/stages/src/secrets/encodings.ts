@@ -49,8 +49,8 @@ function coded(text: string, characters: RegExp, letters = (code: string): strin
 }
 
 /**
- * As encoders of addresses write it: JavaScript's for a component, a form and the user of an address; and RFC 3986, also with slashes
- * kept, or with `+` for a blank.
+ * As encoders of URLs write it: JavaScript's for a component, a form and the user of a URL; and RFC 3986, also with slashes kept, or
+ * with `+` for a blank.
  */
 function urlForms(value: string): readonly string[] {
   const component = encodeURIComponent(value);
@@ -67,9 +67,9 @@ function urlForms(value: string): readonly string[] {
   return [...forms].flatMap((encoded) => [encoded, encoded.replaceAll(PERCENT_CODE, (code) => code.toLowerCase())]);
 }
 
-/** What no encoder of addresses changes. */
+/** What no encoder of URLs changes. */
 const PLAIN = /^[\w.-]*$/;
-/** Codes that have a letter. */
+/** Codes with a letter, which encoders write in upper or lower case. */
 const PERCENT_CODE = /%(?:[A-F][0-9A-F]|[0-9][A-F])/g;
 
 function percent(one: string): string {
@@ -92,7 +92,8 @@ function base64Of(bytes: Buffer, before: number): readonly string[] {
 const SHORTEST_LINE = 16;
 /** Shorter words of other lines are found only with the rest of their secret: they may be names that other files use. */
 const SHORTEST_WORD = 32;
-const ADDRESS = /\b[a-z][a-z0-9+.-]*:\/\/[^\s"'\\]+/gi;
+/** The length of its scheme is limited, so that no text takes long to search. */
+const ADDRESS = /\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s"'\\]+/gi;
 /** A name with its value, in JSON, YAML, connection strings and files of variables. */
 const NAMED = /(?<![\w.-])([\w.-]+)\\?["']?\s?[:=]\s?\\?["']?([^\s"',;\\}]+)/g;
 /** A pair of a connection string: names that only such pairs have, so that any variable may be searched for them. */
@@ -100,8 +101,9 @@ const PAIR =
   /(?:^|[;\s])\s?(?:(?:account|access|sharedaccess|api|secret)_?key|password|pwd|sharedaccesssignature|secret)\s?=\s?([^;\s]+)/gi;
 
 /**
- * The lines of a secret such as a PEM file, for where each has its number before it or only some are shown; of lines with blanks
- * and of JSON, the values with names of keys and the words that look like keys. In variables, `\n` often stands for the end of a line.
+ * What is also searched for on its own, since lines may be numbered or shown in part: the lines of a secret such as a PEM file; of
+ * lines with blanks and of JSON, the values with names of keys and the words that look like keys. In variables, `\n` often stands for
+ * the end of a line.
  */
 function partsOf(value: string): readonly string[] {
   if (!/[\n{]|\\n/.test(value)) return [];

@@ -5,7 +5,7 @@ const KEY_VARIABLE =
   /(?:^|_)(?:API_?KEY|ACCESS_?KEY(?:_ID)?|SECRET(?:_KEY(?:_BASE)?)?|AUTH|PRIVATE_KEY|CREDENTIALS?|PASS|PAT|PWD)$|(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|BEARER_TOKEN_\w+)$/i;
 /** Many of these are not secret (`SORT_KEY=name`), so the value must look like a secret too. */
 const PERHAPS_KEY = /(?:^|_)(?:KEY|JWT)$/i;
-/** Behind the name of a key: which one of several it is. */
+/** What may follow the name of a key: which one of several it is. */
 const WHICH_ONE =
   /_(?:\d{1,4}|PROD(?:UCTION)?|LIVE|TEST(?:ING)?|DEV(?:ELOPMENT)?|STAG(?:E|ING)|SANDBOX|PREVIEW|PRIMARY|SECONDARY|OLD|NEW)$/i;
 /** The end of names of settings that hold keys. */
@@ -41,7 +41,7 @@ export function looksLikeKey(text: string): boolean {
   return PRIVATE_KEY.test(text) || (looksRandom(text) && !FILE.test(text));
 }
 
-/** Whether a word looks like a key without any name: it has 16 letters and digits in a row. Paths, names and UUIDs have not. */
+/** Whether a word looks like a key without any name: it has 16 letters and digits in a row. Ordinary paths, names and UUIDs do not. */
 export function isKeyWord(word: string): boolean {
   return (word.match(/[A-Za-z0-9]{16,}/g) ?? []).some(looksRandom);
 }

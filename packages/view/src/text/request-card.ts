@@ -90,7 +90,7 @@ function everyArgument(input: Json, width: number): readonly string[] {
 
 /** In one row if it fits, else below its name. */
 function argument(key: string, text: string, width: number): readonly string[] {
-  const name = `${oneLine(key)}:`;
+  const name = `${inLine(key)}:`;
   if (text.length < width) {
     const room = width - BELOW.length;
     const [only, ...more] = labelled(name, verbatim(fewBlanks(text), room), room).map(textOf);
@@ -105,11 +105,11 @@ function quoted(text: string, indent: string, width: number): readonly string[] 
 
 /** A row of Sluice's own, which may contain foreign names. */
 function own(text: string, width: number): readonly string[] {
-  const rows = hardRows([{ text: fewBlanks(oneLine(text)) }], width - CONTINUED.length);
+  const rows = hardRows([{ text: fewBlanks(inLine(text)) }], width - CONTINUED.length);
   return rows.map((row, at) => `${at === 0 ? "" : CONTINUED}${textOf(row)}`);
 }
 
-function oneLine(text: string): string {
+function inLine(text: string): string {
   return visible(text).replaceAll("\n", "\\n");
 }
 
@@ -121,7 +121,7 @@ function wordOf(value: Json, indent?: number): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, indent);
 }
 
-/** '' for what is no text. */
+/** '' for what is no text. Not that of `words`, since texts import nothing of other folders. */
 function textAt(value: Json, key: string): string {
   const text = field(value, key);
   return typeof text === "string" ? text : "";

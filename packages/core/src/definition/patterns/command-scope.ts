@@ -14,7 +14,7 @@ export interface CommandScope {
   readonly words: number;
   /** Whether a trailing `*` matches any further words. */
   readonly open: boolean;
-  /** The places of the words that another `*` matches. */
+  /** The positions of the words that other `*` match. */
   readonly stars: readonly number[];
 }
 
@@ -43,10 +43,10 @@ function scopeOf(words: readonly WordRule[]): CommandScope {
 
 function readFolderScope(target: string | undefined, words: readonly WordRule[]): ScopeReading<CommandScope> {
   const folder = target === undefined ? "." : posix.normalize(target).replace(/\/$/, "");
-  if (folder === "." || /^(?:\/|~|\.\.(?:\/|$))/.test(folder))
+  if (words.length === 0 || folder === "." || /^(?:\/|~|\.\.(?:\/|$))/.test(folder))
     return {
       ok: false,
-      message: "cd in a scope names a folder of the workspace",
+      message: "a scope with cd names a folder of the workspace and a command",
       suggestion: "write cd packages/a && npm test",
     };
   const [first, ...rest] = words;

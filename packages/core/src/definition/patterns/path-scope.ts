@@ -44,7 +44,7 @@ export function mayCoverAround(scope: string, folder: string): boolean {
   const pieces = folder.split("/");
   const first = rules.findIndex((rule) => rule !== TREE);
   if (first < 0) return false;
-  // What begins with `**` and names no folder covers the same files for a command in the root.
+  // A scope such as `**/*.md` or `**/test/**` covers the same kind of files for a command in the root.
   const named = rules.slice(first);
   const tree = named.indexOf(TREE);
   const folders = named.slice(0, tree < 0 ? -1 : tree);

@@ -318,7 +318,7 @@ class AttemptScope implements ActScope {
       this.#work.during(() => {
         if (typeof name !== "string") throw new TypeError("the name of a step with children is a text");
         const stepId = stepIds.children(executionId, number, name);
-        // Read once: a kind's own could be another pipeline the next time.
+        // Read once: a getter of the kind could return another pipeline the next time.
         const own = Array.from(children, ({ key, pipeline, input, context }) => ({
           key,
           pipeline,
@@ -343,7 +343,11 @@ class AttemptScope implements ActScope {
       this.#work.step(name, async () => {
         refuseNoTime(name, until);
         this.#sleeps += 1;
-        const sleep = { name, until, data: { ...jsonCopy<JsonObject>(data, name), until, sleeps: this.#sleeps } };
+        const sleep = {
+          name,
+          until,
+          data: { ...jsonCopy<JsonObject>(data, `the data of ${name}`), until, sleeps: this.#sleeps },
+        };
         this.#counts ??= { messages: 0 };
         await sleepThrough(this.#attempt, this.#counts, sleep);
       });
@@ -465,7 +469,7 @@ function notATurn(turn: unknown): TypeError {
   return new TypeError(`a turn is a whole number from 0, not ${String(turn)}`);
 }
 
-/** A copy of what a kind gives: it may keep its object and change it, or have it read differently the next time. */
+/** A copy of what a kind gives, which may change its object later, or return something else at the next reading. */
 function jsonCopy<T>(given: T, what: string): T {
   const own = cloneJson(given);
   if (own.ok) return own.value;

@@ -44,7 +44,10 @@ export function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
   return { status: "failed", code: "hook", message, turns: 0, usage: NO_USAGE };
 }
 
-/** A copy of what the executor may keep and change, or have read differently. An output is copied after its schema made JSON of it. */
+/**
+ * A copy of an outcome, which its executor may change later, or have read differently. Adds what is not JSON to `faults`. An output
+ * is copied after its schema made JSON of it.
+ */
 function ownOutcome(acted: ActOutcome, faults: string[]): ActOutcome {
   const read = { ...acted };
   const own = <T>(value: T, name: string): T => {

@@ -1,4 +1,5 @@
 // A page for browsers where an API's answer was expected: what a proxy, a login or a wrong address sends.
+
 /** A longer title is left out: it would be cut before known secrets are masked. */
 const LONGEST_TITLE = 200;
 /** How much of a page is searched for its title. */

@@ -31,7 +31,7 @@ export interface ToolDefinition {
   readonly digest: string;
 }
 
-/** Reads a server's definition of a tool; texts that are too long are cut. Throws Error or SluiceError with the reason why it cannot be offered. */
+/** Reads a server's definition of a tool, and cuts long texts. Throws Error or SluiceError with the reason why it cannot be offered. */
 export function readDefinition(listed: ListedTool, secrets: Pick<TextMask, "text">): ToolDefinition {
   const sent: unknown = listed.inputSchema;
   if (!isJson(sent) || !isJsonObject(sent))
@@ -45,8 +45,8 @@ export function readDefinition(listed: ListedTool, secrets: Pick<TextMask, "text
     throw new Error("its schema contains characters that hide or reverse text");
   // A provider may refuse a whole request for one invalid schema.
   compileSchema({ ...shown, type }, "its schema");
-  const description = cutText(listed.description ?? "", LONGEST_DESCRIPTION, secrets).trim();
-  const title = cutText(listed.title ?? "", 200, secrets).trim();
+  const description = definitionText(listed.description ?? "", LONGEST_DESCRIPTION, secrets).trim();
+  const title = definitionText(listed.title ?? "", 200, secrets).trim();
   return {
     description: description || title || `The tool ${listed.name} of an MCP server, which provides no description.`,
     shown,
@@ -67,8 +67,8 @@ export function cleanText(text: string, longest: number, secrets: Pick<TextMask,
   return clean.length <= longest ? clean : `${maskedHead(clean, longest, secrets)} … [cut]`;
 }
 
-/** The same of a definition, which may hold no key: half of one that is cut would not be found. Throws Error. */
-function cutText(text: string, longest: number, secrets: Pick<TextMask, "text">): string {
+/** `cleanText` for a definition, where no key may be: half of one that is cut would not be found. Throws Error. */
+function definitionText(text: string, longest: number, secrets: Pick<TextMask, "text">): string {
   const clean = text.replaceAll(UNSEEN, "");
   if (clean.length > longest && secrets.text(clean) !== clean) throw new Error("its definition contains a key");
   return cleanText(clean, longest, secrets);
@@ -89,7 +89,7 @@ function keys(text: string): ReadonlySet<string> {
 /** Removes invisible characters from the texts in a schema, and shortens them. */
 function cleanMember(key: string, value: Json, secrets: Pick<TextMask, "text">): Json {
   const isText = key === "description" || key === "title" || key === "$comment";
-  return isText && typeof value === "string" ? cutText(value, LONGEST_REMARK, secrets) : value;
+  return isText && typeof value === "string" ? definitionText(value, LONGEST_REMARK, secrets) : value;
 }
 
 /** Members that are dropped: without their parts they could refuse a valid value. */

@@ -45,7 +45,7 @@ function keysInHeader(name: string, value: string): readonly Key[] {
   return meant.map((word) => [word, name] as const);
 }
 
-/** A flag has its value behind `=` or as the next argument. */
+/** A flag has its value after `=` or as the next argument. */
 function keysInArgs(args: readonly string[]): readonly Key[] {
   return args.flatMap((arg, at) => {
     const [, flag = args[at - 1] ?? "", value = arg] = /^(--?[\w-]+)=(.*)$/s.exec(arg) ?? [];

@@ -160,7 +160,7 @@ function readRecord(record: string, mode: GrepQuery["mode"]): GrepHit | undefine
   if (line === undefined) return undefined;
   const shown = text.replace(CUT, "");
   // A short line may end with the same words.
-  if (shown === text || Buffer.byteLength(shown) < LONGEST_LINE)
-    return { path, mark: mark === ":" ? ":" : "-", line: Number(line), text };
-  return { path, mark: mark === ":" ? ":" : "-", line: Number(line), text: shown, cut: true };
+  const isCut = shown !== text && Buffer.byteLength(shown) >= LONGEST_LINE;
+  const hit = { path, mark: mark === ":" ? ":" : "-", line: Number(line) } as const;
+  return isCut ? { ...hit, text: shown, cut: true } : { ...hit, text };
 }

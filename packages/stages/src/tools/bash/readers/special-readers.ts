@@ -20,9 +20,9 @@ export function readSeq(args: readonly string[]): Reading {
   return reads(["seq", ...args]);
 }
 
-const SHOWS_ONLY = /^-(?:[eEFiInNrRsSwX]+|-?[0-9]+)$/;
+const SHOWS_ONLY = /^-(?:[eEFiInNrRsSwX]+|[0-9]+)$/;
 
-/** A pager shows files as cat does if its output is no terminal, so that cat runs instead: a pager in a terminal runs programs. */
+/** Without a terminal, a pager only prints, so cat runs instead: in a terminal, a pager can start programs. */
 export function readPager(args: readonly string[], place: CommandPlace): Reading {
   const own = ownWords(args, SHOWS_ONLY, /^$/, /^[-+]./);
   if (typeof own === "string")
