@@ -130,6 +130,8 @@ describe("the keys in the settings of an MCP server", () => {
       ["onlyletters", "alsoletters"],
     ],
     [{ command: "npx", args: ["mcp-remote", "https://h.example", "--header", "Authorization:$AUTH_HEADER"] }, []],
+    [{ url: "https://h.example/mcp?monkey=bananas-and-more&accessKey=onlyletters" }, ["onlyletters"]],
+    [{ command: "server", args: ["--token", "--verbose-output", "--secret=--onlyletters"] }, ["--onlyletters"]],
     [
       { command: "server", args: ["--config=settings.json", "--mode", "production", "--header", "Accept: text/plain"] },
       [],

@@ -115,6 +115,7 @@ test("of a configuration with keys, these are found, and no path, name or id", (
     "    token: abcd.0123456789abcdef",
     "    subscriptionId: 0d1f2a3b-4c5d-6e7f-8091-a2b3c4d5e6f7",
     "    folder: src/components/dashboard2/widgets/charts",
+    "NODE_ENV=production-eu-1",
   ].join("\n");
   const filter = filterOf(config);
   const keys = ["LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQpNSUlFcEFJQkFBS0NBUUVB", "abcd.0123456789abcdef"];
@@ -124,6 +125,7 @@ test("of a configuration with keys, these are found, and no path, name or id", (
     "/home/user1/.minikube/profiles/minikube1/client.key",
     "0d1f2a3b-4c5d-6e7f-8091-a2b3c4d5e6f7",
     "src/components/dashboard2/widgets/charts",
+    "NODE_ENV=production-eu-1",
   ];
   for (const text of ordinary) expect(filter.text(`see ${text} here`)).toBe(`see ${text} here`);
 });

@@ -109,7 +109,7 @@ function partsOf(value: string): readonly string[] {
   if (!/[\n{]|\\n/.test(value)) return [];
   return value.split(/\r?\n|(?:\\r)?\\n/).flatMap((line) => {
     const text = line.trim();
-    if (/[\s{}"]/.test(text)) return keysIn(text);
+    if (/[\s{}"]|^[A-Za-z_]\w*=[^=]/.test(text)) return keysIn(text);
     return text.length >= SHORTEST_LINE ? [text] : [];
   });
 }

@@ -8,7 +8,7 @@ const KEY_FLAG = /^--?[\w-]*(?:key|token|secret|password|auth)$/i;
 const VARIABLE_FLAG = /^(?:-e|--env(?:ironment)?)$/;
 const HEADER_FLAG = /^(?:-H|--headers?)$/;
 /** Headers and parameters of a URL that contain only keys; in others only values that look like one count. */
-const KEY_HEADER = /^(?:proxy-)?authorization$|cookie$|key$|token$|secret$/i;
+const KEY_HEADER = /^(?:proxy-)?authorization$|cookie$|(?:^|[-_]|api|app|access|auth|subscription)key$|token$|secret$/i;
 
 /** A variable that the server fills in. */
 const REFERENCE = /^\$\{?\w+\}?$/;
@@ -51,7 +51,8 @@ function keysInArgs(args: readonly string[]): readonly Key[] {
     const [, flag = args[at - 1] ?? "", value = arg] = /^(--?[\w-]+)=(.*)$/s.exec(arg) ?? [];
     const url = URL.parse(value);
     return [
-      ...(KEY_FLAG.test(flag) ? [[value, flag] as const] : []),
+      // A flag without a value is followed by the next flag.
+      ...(KEY_FLAG.test(flag) && !(value === arg && value.startsWith("--")) ? [[value, flag] as const] : []),
       ...keysInPair(flag, value),
       ...urlPasswords(arg).map((password) => [password, "argument"] as const),
       ...(url === null ? [] : keysInQuery(url)),
