@@ -144,6 +144,21 @@ test("another mode, workspace or tool: never takes the run up", async () => {
   expect(() => here.text("new.txt")).toThrow();
 });
 
+test("a tool whose effect is another one: never gets what was granted, in the envelope or outside of it", async () => {
+  for (const allowedTools of [["Read"], ["Read", "Own"]]) {
+    const here = scene();
+    const life: Life = { allowedTools, tools: [tool("Own", { effect: "read" })] };
+    const runId = await suspended(here, [write("new.txt")], life);
+    await answer(here, runId, "approve");
+    const changed = { ...life, tools: [tool("Own", { effect: "write" })] };
+    await expect(resumed(here, runId, [], changed)).rejects.toMatchObject({
+      code: "tools_changed",
+      detail: { tools: ["Own has the effect write instead of read"] },
+    });
+    expect(() => here.text("new.txt")).toThrow();
+  }
+});
+
 test("a verdict turned in the database: never is followed", async () => {
   const here = scene();
   const runId = await suspended(here, [read("a.txt"), write("new.txt")]);

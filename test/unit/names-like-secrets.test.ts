@@ -84,7 +84,9 @@ test("siblings and tools named like secrets stand in the events as they are, and
     },
   ]);
   expect(dataOf(events, "run.started")[0]?.tools).toEqual(
-    expect.arrayContaining(TOOLS.map((name) => ({ name, digest: expect.stringMatching(/^[0-9a-f]{64}$/) }))),
+    expect.arrayContaining(
+      TOOLS.map((name) => ({ name, digest: expect.stringMatching(/^[0-9a-f]{64}$/), effect: expect.any(String) })),
+    ),
   );
   expect(JSON.stringify(events)).not.toContain("[redacted:");
 });

@@ -17,7 +17,8 @@ const digest = z.string().regex(/^[0-9a-f]{64}$/);
 const files = z.array(z.looseObject({ file: z.string(), digest }));
 /** The parts of a pipeline: a state's id (empty for the pipeline), and names with a short value or a digest. */
 const parts = z.array(z.looseObject({ state: z.string(), facts: z.array(z.tuple([z.string(), z.string()])) }));
-const tools = z.array(z.looseObject({ name: z.string(), digest }));
+/** The effect of those that are not built in. */
+const tools = z.array(z.looseObject({ name: z.string(), digest, effect: z.enum(["read", "write", "ask"]).optional() }));
 const source = z.looseObject({
   kind: z.enum(["programmatic", "bundled", "config", "file"]),
   files: files.optional(),

@@ -69,11 +69,19 @@ export function comparePipeline(
 }
 
 /** What a run records of its pipeline at its start and when it continues with a changed one, for later comparisons. */
-export function pipelineFacts(spec: PipelineSpec, tools: RunDeps["tools"], secrets: SecretFilter): JsonObject {
+export function pipelineFacts(
+  spec: PipelineSpec,
+  { tools, builtins }: Pick<RunDeps, "tools" | "builtins">,
+  secrets: SecretFilter,
+): JsonObject {
   return {
     fingerprint: spec.fingerprint,
     parts: secrets.json(partsInEvents(spec)),
-    tools: [...tools.values()].map(({ name, schemaDigest }) => ({ name, digest: schemaDigest })),
+    tools: [...tools.values()].map(({ name, schemaDigest, effect }) => ({
+      name,
+      digest: schemaDigest,
+      ...(builtins.has(name) ? {} : { effect }),
+    })),
   };
 }
 
@@ -157,8 +165,12 @@ function toolChanges(
     return [...tools.keys()].filter(matters).map((name) => `${name} was not recorded`);
   return recorded.tools.flatMap((was: Json) => {
     const name = textAt(was, "name");
-    if (!matters(name)) return [];
     const tool = tools.get(name);
+    // Of any tool, since a person may have granted a call outside of the envelope. Runs of earlier versions did not record it.
+    const effect = field(was, "effect") ?? tool?.effect;
+    if (tool !== undefined && effect !== tool.effect)
+      return [`${name} has the effect ${tool.effect} instead of ${String(effect)}`];
+    if (!matters(name)) return [];
     if (tool === undefined) return [`${name} is missing`];
     return tool.schemaDigest === field(was, "digest") ? [] : [`${name} has a different schema`];
   });

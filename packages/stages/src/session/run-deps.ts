@@ -119,7 +119,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const kinds = kindExecutors({ clock, env, walled, wall: () => held.sandbox.wall });
   const given = executorsAsGiven(options.executors ?? []);
   const executors = executorSet([...modelExecutors(modelsFor, factsOf, caller), ...kinds, ...given]);
-  const knownPipeline = knownPipelines(executors.kinds);
+  const knownPipeline = knownPipelines(executors.kinds, tools.builtins);
   const demandsOf = pipelineDemands();
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
@@ -410,6 +410,7 @@ interface KnownPipeline {
 /** Derives it once per pipeline, set of tools and secrets. Throws Validation `session_invalid`. */
 function knownPipelines(
   kinds: readonly string[],
+  builtins: RunDeps["builtins"],
 ): (spec: PipelineSpec, live: LiveTools, filter: SecretFilter) => KnownPipeline {
   const known = new WeakMap<PipelineSpec, KnownPipeline>();
   return (spec, live, filter) => {
@@ -421,7 +422,7 @@ function knownPipelines(
     const states = prepareStates(spec, live);
     const graph = maskSecrets(recordedGraph(spec), filter);
     const needs = projectNeeds(spec);
-    const now = { live, filter, states, graph, needs, facts: pipelineFacts(spec, live, filter) };
+    const now = { live, filter, states, graph, needs, facts: pipelineFacts(spec, { tools: live, builtins }, filter) };
     known.set(spec, now);
     return now;
   };
