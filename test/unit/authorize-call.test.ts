@@ -39,6 +39,10 @@ async function prompt(tool: Tool, input: Json = {}, scope?: CallScope, policy: P
 }
 const yes = ({ digest }: PromptedCall) => ({ approve: true, digest });
 
+test("no member can be put on the prototype of sealed calls", () => {
+  expect(Reflect.set(SealedCall.prototype, "approved", true)).toBe(false);
+});
+
 describe("a sealed call", () => {
   const sealedIn = (input: Json) => sealed({ input });
 

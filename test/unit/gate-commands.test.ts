@@ -1,6 +1,8 @@
 import type { Subject } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { command, judge, path, word, words } from "../support/gate.ts";
+import { parsePattern } from "../../packages/core/src/definition/patterns/tool-pattern.ts";
+import { envelopeOf, whyOutside } from "../../packages/core/src/gate/envelope.ts";
+import { command, judge, path, word, words, workspace } from "../support/gate.ts";
 
 function bash(allowedTools: readonly string[], ...subjects: readonly Subject[]): string {
   return word(judge("Bash", { allowedTools, subjects }));
@@ -66,6 +68,9 @@ describe("a listed command", () => {
   test("of make may not have -t, which elsewhere names a test: it makes files that pass for results", () => {
     expect(bash(["Bash(make *)"], command("make -k check"))).toBe("envelope");
     expect(bash(["Bash(make *)"], command("make -t check"))).toBe("ask");
+    expect(bash(["Bash(/usr/bin/gmake *)"], command("/usr/bin/gmake -t check"))).toBe("ask");
+    expect(bash(["Bash(makeup *)"], command("makeup -t check"))).toBe("envelope");
+    expect(bash(["Bash(remake *)"], command("remake -t check"))).toBe("envelope");
     expect(bash(["Bash(npm test *)"], command("npm test --workspaces"))).toBe("ask");
   });
 
@@ -128,6 +133,41 @@ describe("a listed command", () => {
     expect(bash([...rules, "Bash(cd docs/sub && npm test)"], npm)).toBe("ask");
     expect(bash(rules, command("npm test", { folder: "/ws" }))).toBe("envelope");
     expect(bash(rules, command("npm test", { folder: "/elsewhere" }))).toBe("ask");
+  });
+
+  describe("in another folder is outside of the envelope", () => {
+    const why = (folder: string, own: readonly string[], others: readonly string[] = [], line = "npm test") => {
+      const envelope = envelopeOf(["Bash(npm test)", ...own].map(parsePattern), others.map(parsePattern));
+      return whyOutside(envelope, "Bash", [command(line, { folder })], workspace);
+    };
+
+    test.each<[string, string, readonly string[], readonly string[], string]>([
+      [
+        "if the stage may write there",
+        "/ws/docs",
+        ["Write(docs/**)"],
+        [],
+        "npm test runs in docs, where it may run files that Write(docs/**) lets a stage write",
+      ],
+      ["if an earlier stage may", "/ws/docs", [], ["Edit(docs/**)"], "Edit(docs/**) lets a stage write"],
+      ["if it is outside of the workspace", "/elsewhere", ["Edit(src/**)"], [], "runs in /elsewhere,"],
+      ["although its name is in a scope of any depth", "/ws/docs", ["Write(**/docs/**)"], [], "as Bash(cd docs && …)"],
+      ["whose name has a blank", "/ws/docs/my files", ["Write(docs/**)"], [], "as Bash(cd 'docs/my files' && …)"],
+    ])("%s", (_when, folder, own, others, text) => {
+      expect(why(folder, own, others)).toContain(text);
+    });
+
+    test.each<[string, readonly string[], readonly string[]]>([
+      ["if no stage may write there", ["Write(src/**)"], ["Edit(lib/**)", "Read(docs/**)"]],
+      ["if another stage may write everywhere", [], ["Edit"]],
+      ["if the stage may write all files", ["Write(**)"], []],
+      ["if it may, in other words", ["Write(**/**)"], []],
+      ["if it may, file by file", ["Edit(src/**)", "Write(**/*)"], []],
+      ["if the scope is the same in every folder", ["Write(**/*.md)"], []],
+    ])("not %s", (_when, own, others) => {
+      expect(why("/ws/docs", own, others)).toBeUndefined();
+      expect(why("/ws", own, others)).toBeUndefined();
+    });
   });
 
   test("is not listed with a variable in front", () => {

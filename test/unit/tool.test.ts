@@ -76,6 +76,15 @@ test("a call's question is made when it is bound; one that cannot be made refuse
   });
 });
 
+test("a question that is not JSON refuses the input", async () => {
+  const question = Object({ question: "Which?", answer: { type: "string", until: new Date(0) } });
+  const ask = echoTool({ effect: "ask", question: () => question });
+  expect(await ask.bind({})).toMatchObject({
+    ok: false,
+    issues: [{ message: expect.stringContaining("the question could not be made: it is not JSON: $.answer.until") }],
+  });
+});
+
 test("what recover says is passed on, and a tool without it has none", async () => {
   expect(echoTool().recover).toBeUndefined();
   expect(await echoTool({ recover: () => "done" }).recover?.(null, toolCall())).toBe("done");

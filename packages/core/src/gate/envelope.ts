@@ -248,7 +248,7 @@ function optionFault(
   { text, command }: ToolPattern,
   { walled }: Scene,
 ): string | undefined {
-  if (walled || readOnly || command === undefined || !(command.open || command.stars.length > 0)) return undefined;
+  if (walled || readOnly || command === undefined) return undefined;
   if (dynamic.includes(true))
     return `${excerpt(argv.join(" "))} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
   const { words, stars } = command;
@@ -275,7 +275,7 @@ function folderFault(
   const path = insideRoot(root, folder);
   const { writers } = envelope;
   if (path === "" || writers.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
-  const writer = writers.find(({ scope }) => path === undefined || scope === undefined || mayCoverAround(scope, path));
+  const writer = writers.find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
   if (writer === undefined) return undefined;
   const place = path ?? folder;
   const word = /\s/.test(place) ? `'${place}'` : place;

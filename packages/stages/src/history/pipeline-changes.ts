@@ -167,9 +167,9 @@ function toolChanges(
     const name = textAt(was, "name");
     const tool = tools.get(name);
     // Of any tool, since a person may have granted a call outside of the envelope. Runs of earlier versions did not record it.
-    const effect = field(was, "effect") ?? tool?.effect;
-    if (tool !== undefined && effect !== tool.effect)
-      return [`${name} has the effect ${tool.effect} instead of ${String(effect)}`];
+    const effect = textAt(was, "effect");
+    if (tool !== undefined && effect !== "" && effect !== tool.effect)
+      return [`${name} has the effect ${tool.effect} instead of ${effect}`];
     if (!matters(name)) return [];
     if (tool === undefined) return [`${name} is missing`];
     return tool.schemaDigest === field(was, "digest") ? [] : [`${name} has a different schema`];
