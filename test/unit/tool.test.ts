@@ -66,7 +66,8 @@ test("a call's question is made when it is bound; one that cannot be made refuse
     effect: "ask",
     question: (input) => {
       if (JSON.stringify(input) === "{}") throw new Error("nothing to ask");
-      return { question: "Which?", answer: { type: "string" } };
+      // An undefined member counts as absent.
+      return { question: "Which?", answer: Object({ type: "string", description: undefined }) };
     },
   });
   expect((await bound(ask, { a: 1 })).question).toEqual({ question: "Which?", answer: { type: "string" } });

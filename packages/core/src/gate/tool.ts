@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
 import { messageOf, type Problem, problemsError } from "../base/errors.ts";
-import { cloneJson, deepFreeze, type Json, type JsonObject, strictClone } from "../base/json.ts";
+import { cloneJson, deepFreeze, type Json, type JsonObject } from "../base/json.ts";
 import { compileSchema } from "../schema/compile-schema.ts";
 import type { Issue } from "../schema/schema.ts";
 import type {
@@ -101,7 +101,7 @@ function toolOf<I>(
     let question: Question | undefined;
     try {
       // A copy, since a person approves what is recorded: a tool's own object could read differently later.
-      const asked = spec.question && strictClone(spec.question(value));
+      const asked = spec.question && cloneJson(spec.question(value));
       if (asked?.ok === false) throw new TypeError(`it is not JSON: ${asked.fault}`);
       question = asked && deepFreeze(asked.value);
     } catch (thrown) {
