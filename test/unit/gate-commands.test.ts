@@ -159,10 +159,10 @@ describe("a listed command", () => {
 
     test.each<[string, readonly string[], readonly string[]]>([
       ["if no stage may write there", ["Write(src/**)"], ["Edit(lib/**)", "Read(docs/**)"]],
-      ["if another stage may write everywhere", [], ["Edit"]],
-      ["if the stage may write all files", ["Write(**)"], []],
-      ["if it may, in other words", ["Write(**/**)"], []],
-      ["if it may, file by file", ["Edit(src/**)", "Write(**/*)"], []],
+      ["if another stage may write everywhere", ["Write(docs/**)"], ["Edit"]],
+      ["if the stage may write all files", ["Write(docs/**)", "Write(**)"], []],
+      ["if it may, in other words", ["Write(docs/**)", "Write(**/**)"], []],
+      ["if it may, file by file", ["Write(docs/**)", "Write(**/*)"], []],
       ["if the scope is the same in every folder", ["Write(**/*.md)"], []],
     ])("not %s", (_when, own, others) => {
       expect(why("/ws/docs", own, others)).toBeUndefined();

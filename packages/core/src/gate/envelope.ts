@@ -274,7 +274,7 @@ function folderFault(
   if (folder === undefined || readOnly || walled || command?.folder !== undefined) return undefined;
   const path = insideRoot(root, folder);
   const { writers } = envelope;
-  if (path === "" || writers.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
+  if (writers.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
   const writer = writers.find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
   if (writer === undefined) return undefined;
   const place = path ?? folder;
