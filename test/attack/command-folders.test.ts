@@ -102,7 +102,7 @@ describe("a listed command in a folder that the stage may write", () => {
     ),
   ]);
 
-  test("a model that writes what a listed command runs is told what to do instead", async () => {
+  test("the denial of a listed command whose files the model wrote says what to do", async () => {
     const here = scene();
     place(here);
     const script = JSON.stringify({ scripts: { test: `node -e "${EVIL}"` } });

@@ -30,22 +30,25 @@ export function maskedTail(text: string, longest: number, secrets: TextMask): st
 /** Where a text that continues can be split, so that neither the end, which may begin a secret, nor a secret before it is split. */
 function endOfWhole(text: string, secrets: TextMask): number {
   const end = text.length - secrets.begun(text);
-  if (end === text.length || secrets.text(text) === text) return end;
+  if (end === text.length) return end;
+  const whole = secrets.text(text);
+  if (whole === text) return end;
   // Every place is tried only behind one where the text can be split: masking all of a long text for each would take minutes.
   let from = end;
-  for (let back = NEAR; from > 0 && !canSplit(text, from, secrets); back *= 2) from = Math.max(0, end - back);
+  for (let back = NEAR; from > 0 && !canSplit(text, from, whole, secrets); back *= 2) from = Math.max(0, end - back);
   const near = text.slice(from);
+  const nearWhole = secrets.text(near);
   for (let at = end; at > from; at -= 1)
-    if (canSplit(near, at - from, secrets) && canSplit(text, at, secrets)) return at;
+    if (canSplit(near, at - from, nearWhole, secrets) && canSplit(text, at, whole, secrets)) return at;
   return from;
 }
 
 /** Characters before the end of a text where the search for a place to split it begins. */
 const NEAR = 64;
 
-/** Whether the two parts of a text are masked as the whole is. */
-function canSplit(text: string, at: number, secrets: TextMask): boolean {
-  return secrets.text(text.slice(0, at)) + secrets.text(text.slice(at)) === secrets.text(text);
+/** Whether the two parts of a text are masked as all of it is: `whole`. */
+function canSplit(text: string, at: number, whole: string, secrets: TextMask): boolean {
+  return secrets.text(text.slice(0, at)) + secrets.text(text.slice(at)) === whole;
 }
 
 /** Masks secrets in streamed text. A suffix that may be the beginning of a secret is held back. */
