@@ -99,3 +99,18 @@ test.each([
 ])("fingerprint and recorded parts are those that journals hold: %s", (_name, { spec }, fingerprint, parts) => {
   expect([spec.fingerprint, digestOf(pipelineParts(spec))]).toEqual([fingerprint, parts]);
 });
+
+test("a list of two entries and a list of one with a comma in it have different fingerprints", () => {
+  const [two, one] = [["a", "b"], ["a,b"]].map((scratch) => {
+    const work = stage({
+      prompt: "Work.",
+      completionTool: "submit",
+      completionSchema: verdict,
+      turnCap: 3,
+      sandbox: { scratch },
+    });
+    return pipeline({ id: "lists", input, stages: { work }, initial: "work", next: { work: () => done(1) } }).spec
+      .fingerprint;
+  });
+  expect(one).not.toBe(two);
+});

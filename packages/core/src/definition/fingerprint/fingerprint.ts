@@ -178,7 +178,13 @@ function rowFacts(rows: readonly RowSpec[]): readonly FullFact[] {
 
 function settings(name: string, values: object | undefined): readonly FullFact[] {
   const given = Object.entries(values ?? {}).filter((entry) => entry[1] !== undefined);
-  return given.map(([key, value]) => fact(name === "" ? key : `${name} ${key}`, String(value)));
+  return given.map(([key, value]) => fact(`${name} ${key}`, settingText(value)));
+}
+
+/** A list by its entries; one with a comma in an entry as JSON, since it would look like a list of more entries. */
+function settingText(value: unknown): string {
+  const isPlain = !Array.isArray(value) || value.every((entry) => !String(entry).includes(","));
+  return isPlain ? String(value) : JSON.stringify(value);
 }
 
 function fact(name: string, value: string): FullFact {
