@@ -96,6 +96,7 @@ test.each([
   ["Bash(git * --stat)", "git $ARGS --stat", false],
   ["Bash(echo '*')", "echo *", true],
   ["Bash(echo '*')", "echo x", false],
+  ["Bash(rg 'a|b' *)", "rg a|b src", true],
   ["Bash", "rm -rf .", true],
   ["Shell(npm test *)", "npm test a", true],
   ["Edit(src/**)", "src/** x", false],
@@ -193,6 +194,14 @@ test.each([
   ["Bash(npm run test:*)", "npm run test:*"],
   ["Bash(npm 'test)", "quote is not closed"],
   ["Bash(a\\ b)", "use quotes"],
+  ["Bash(npm test && npm run lint)", "&& is an operator of Bash"],
+  ["Bash(npm test; ls)", "; is an operator of Bash"],
+  ["Bash(npm test | tee log)", "| is an operator of Bash"],
+  ["Bash(npm test 2>&1 *)", ">& is an operator of Bash"],
+  ["Bash(cd docs && make && ls)", "&& is an operator of Bash"],
+  ["Bash(cd docs; make)", "; is an operator of Bash"],
+  ["Bash(cd a&&b && make)", "&& is an operator of Bash"],
+  ["Bash(rg a|b *)", "quote the word if the character is part of it"],
   [`Read(${"a".repeat(600)})`, "longer than 512"],
 ])("the pattern %j is refused: %s", (text, reason) => {
   expect(refusalOf(text)).toContain(reason);

@@ -20,18 +20,23 @@ export interface CommandScope {
 
 type WordRule = { readonly literal: string } | "one";
 
+/** A run of quoted pieces and plain characters. */
+const WORD = /(?:'[^']*'|"[^"]*"|[^\s'"])+/y;
+const QUOTED = /'([^']*)'|"([^"]*)"/g;
+const IN_FOLDER = new RegExp(`^cd\\s+(${WORD.source})\\s+&&(?:\\s+|$)`);
+
 /**
  * Reads the scope of a command rule, such as `npm test *`. Words are separated by spaces and may be quoted ('a b', "a b").
  * A trailing `*` matches any number of further words; elsewhere `*` matches exactly one static word; `'*'` in quotes is the
- * character. A star inside a word is refused, since it would be ambiguous. `cd FOLDER &&` in front names the folder that the
- * command runs in.
+ * character. A star inside a word is refused, since it would be ambiguous, and so is an operator of Bash outside quotes, since a
+ * rule is about one command. `cd FOLDER &&` in front names the folder that the command runs in.
  */
 export function readCommandScope(scope: string): ScopeReading<CommandScope> {
-  const words = readWords(scope.trim());
+  const text = scope.trim();
+  const [start, folder] = IN_FOLDER.exec(text) ?? ["", undefined];
+  const words = readWords(text.slice(start.length));
   if (!words.ok) return words;
-  const [cd, target, and] = words.value.map((word) => (word === "one" ? undefined : word.literal));
-  if (cd === "cd" && and === "&&") return readFolderScope(target, words.value.slice(3));
-  return { ok: true, value: scopeOf(words.value) };
+  return folder === undefined ? { ok: true, value: scopeOf(words.value) } : readFolderScope(folder, words.value);
 }
 
 function scopeOf(words: readonly WordRule[]): CommandScope {
@@ -41,8 +46,10 @@ function scopeOf(words: readonly WordRule[]): CommandScope {
   return { covers, words: rules.length, open, stars: rules.flatMap((rule, at) => (rule === "one" ? [at] : [])) };
 }
 
-function readFolderScope(target: string | undefined, words: readonly WordRule[]): ScopeReading<CommandScope> {
-  const folder = target === undefined ? "." : posix.normalize(target).replace(/\/$/, "");
+function readFolderScope(target: string, words: readonly WordRule[]): ScopeReading<CommandScope> {
+  const read = readWord(target);
+  if (!read.ok) return read;
+  const folder = read.value === "one" ? "." : posix.normalize(read.value.literal).replace(/\/$/, "");
   if (words.length === 0 || folder === "." || /^(?:\/|~|\.\.(?:\/|$))/.test(folder))
     return {
       ok: false,
@@ -72,12 +79,10 @@ function commandInScope(
 
 function readWords(scope: string): ScopeReading<readonly WordRule[]> {
   const words: WordRule[] = [];
-  // A word is a run of quoted pieces and plain characters.
-  const word = /(?:'[^']*'|"[^"]*"|[^\s'"])+/y;
   let at = 0;
   while (at < scope.length) {
-    word.lastIndex = at;
-    const raw = word.exec(scope)?.[0];
+    WORD.lastIndex = at;
+    const raw = WORD.exec(scope)?.[0];
     if (raw === undefined) return { ok: false, message: "a quote is not closed" };
     const rule = readWord(raw);
     if (!rule.ok) return rule;
@@ -90,7 +95,14 @@ function readWords(scope: string): ScopeReading<readonly WordRule[]> {
 
 function readWord(raw: string): ScopeReading<WordRule> {
   if (raw === "*") return { ok: true, value: "one" };
-  const bare = raw.replace(/'[^']*'|"[^"]*"/g, "");
+  const bare = raw.replace(QUOTED, "");
+  const operator = /[;|&<>]+/.exec(bare)?.[0];
+  if (operator !== undefined)
+    return {
+      ok: false,
+      message: `a rule is about one command, and ${operator} is an operator of Bash`,
+      suggestion: "write one rule for each command, or quote the word if the character is part of it",
+    };
   if (bare.includes("*")) {
     const before = raw.slice(0, raw.indexOf("*")).replace(/:$/, "");
     return {
@@ -100,5 +112,5 @@ function readWord(raw: string): ScopeReading<WordRule> {
     };
   }
   if (bare.includes("\\")) return { ok: false, message: "a backslash is not an escape here", suggestion: "use quotes" };
-  return { ok: true, value: { literal: raw.replace(/'([^']*)'|"([^"]*)"/g, "$1$2") } };
+  return { ok: true, value: { literal: raw.replace(QUOTED, "$1$2") } };
 }
