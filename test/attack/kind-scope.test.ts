@@ -9,7 +9,6 @@ import {
   pipeline,
   type RunLimits,
   type StateExecutor,
-  type StateLimits,
   state,
   type Tool,
   to,
@@ -26,10 +25,12 @@ import {
   completed,
   eventsOf,
   eventually,
+  failed,
   noModel,
   quiet,
   session,
   tool,
+  type WorkOptions,
   work,
 } from "../support/run-kit.ts";
 import { failingAt } from "../support/stopped-runs.ts";
@@ -38,20 +39,19 @@ import { failingAt } from "../support/stopped-runs.ts";
 
 const SECRET = "a-very-secret-value-7";
 
-interface Limits {
-  readonly limits?: StateLimits;
+interface Rules extends Pick<WorkOptions, "limits" | "retryPolicy" | "allowedTools" | "assert"> {
   readonly runLimits?: RunLimits;
 }
 
 /** The smallest pipeline around one state. */
-function around(act: (scope: ActScope) => Promise<ActOutcome>, { limits, runLimits = {} }: Limits = {}) {
+function around(act: (scope: ActScope) => Promise<ActOutcome>, { runLimits = {}, ...own }: Rules = {}) {
   return pipeline({
     id: "one",
     input: { type: "object" },
     initial: "a",
     limits: runLimits,
     stages: {
-      a: work<Json>({ allowedTools: ["Keeps"], act, ...(limits === undefined ? {} : { limits }) }),
+      a: work<Json>({ allowedTools: ["Keeps"], act, ...own }),
       ok: final("completed"),
     },
     transitions: [{ from: "a", on: "success", to: "ok" }],
@@ -282,6 +282,28 @@ test("the question of a tool is masked where it is recorded, shown and answered"
   await run.cancel("enough");
 });
 
+test("a known secret that a tool's schema adds is in no request and no record: such a call is denied where it needs approval", async () => {
+  const ran: Json[] = [];
+  const input = z.object({ to: z.string(), token: z.string().default(SECRET) });
+  const deploy = tool("Deploy", { input, execute: async (given) => ({ ok: true, output: ran.push(given) }) });
+  const shown: JsonObject[] = [];
+  const me = callbackInteractor("me", ({ body }) => {
+    shown.push(body);
+    return { kind: "approve" };
+  });
+  for (const allowedTools of [["Deploy"], []]) {
+    const live = session({ model: noModel, tools: [deploy], env: { MY_API_KEY: SECRET }, interactors: [me] });
+    const act = async ({ calls }: ActScope): Promise<ActOutcome> => {
+      const [outcome] = await calls(1, [{ id: "c0", tool: "Deploy", input: { to: "t" } }]);
+      return completed(outcome?.output ?? null);
+    };
+    const run = live.start(around(act, { allowedTools }), {});
+    await run;
+    expect(JSON.stringify(await live.host.journal(run.runId))).not.toContain(SECRET);
+  }
+  expect([ran, shown]).toEqual([[{ to: "t", token: SECRET }], []]);
+});
+
 test.each(["transition.accepted", "transition.rejected"] as const)("a kind cannot say %s", async (type) => {
   const live = session({ model: noModel });
   const act = async ({ note }: ActScope): Promise<ActOutcome> => {
@@ -325,6 +347,33 @@ test("a budget reserves an amount that is read once, settles nothing for a kind,
   await live.start(around(act, { runLimits: { maxTokens: 10 } }), {});
   expect(found).toEqual([undefined, "run.maxTokens", undefined]);
   expect(last?.reserve({ inputTokens: 1, outputTokens: 0 })).toMatchObject({ message: "the attempt has ended" });
+});
+
+test("work under a time cap that a kind did not await ends no later attempt", async () => {
+  const clock = handClock();
+  let attempts = 0;
+  const me = callbackInteractor("me", () => {
+    // The time that a person takes does not count.
+    clock.turn(5_000);
+    return { kind: "approve" };
+  });
+  const live = session({ model: noModel, clock, interactors: [me], tools: [tool("Deploy")] });
+  const act = async ({ calls, deadline, steps }: ActScope): Promise<ActOutcome> => {
+    attempts += 1;
+    if (attempts === 1) {
+      await steps.run("start", ({ signal }) => {
+        void deadline.timed(signal, () => new Promise(() => undefined));
+        return null;
+      });
+      return failed("again");
+    }
+    await calls(1, [{ id: "c0", tool: "Deploy", input: {} }]);
+    return completed(null);
+  };
+  const assert = () => (attempts === 1 ? { retry: "again" } : "ok");
+  const retries = { retryPolicy: { maxAttempts: 2 }, limits: { timeoutMs: 1_000 }, assert } as const;
+  expect(await live.run(around(act, retries), {})).toMatchObject({ status: "completed" });
+  expect(attempts).toBe(2);
 });
 
 test("what a kind returns may be no promise, and what only looks like one does not outlive a cancel", async () => {

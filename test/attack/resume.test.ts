@@ -159,6 +159,24 @@ test("a tool whose effect is another one: never gets what was granted, in the en
   }
 });
 
+test("a tool with another schema: never gets what was granted outside of the envelope, nor does one in place of a built-in tool", async () => {
+  const own = (name: string, input: object) => tool(name, { input: { type: "object", ...input } });
+  for (const name of ["Own", "Write"]) {
+    const here = scene();
+    const before: Life = { allowedTools: ["Read"], tools: name === "Own" ? [own(name, {})] : [] };
+    const call = name === "Own" ? (["Own", { file: "new.txt" }] as const) : write("new.txt");
+    const runId = await suspended(here, [call], before);
+    await answer(here, runId, "approve");
+    const changed = { ...before, tools: [own(name, { properties: { force: { type: "boolean" } } })] };
+    await expect(resumed(here, runId, [], changed)).rejects.toMatchObject({
+      code: "tools_changed",
+      detail: { tools: [`${name} has a different schema`] },
+    });
+    const { events } = await resumed(here, runId, [call], before);
+    expect(ran(events, name)).toBe(1);
+  }
+});
+
 test("a verdict turned in the database: never is followed", async () => {
   const here = scene();
   const runId = await suspended(here, [read("a.txt"), write("new.txt")]);

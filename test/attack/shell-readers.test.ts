@@ -44,6 +44,11 @@ describe("a name in which bash keeps a number", () => {
   attacks(READING, [refused("in a stage that may not write", "runs what is assigned to it", ...EVALUATES)]);
 });
 
+describe("a list of a whole tree that follows links", () => {
+  const lines = ["ls -LR .", "ls -L --recursive .", "ls --recursive -L sub", "ls -lL --recursive"];
+  attacks(READING, [refused("by any spelling of the options", "lists what lies outside of the workspace", ...lines)]);
+});
+
 describe("a text that is to be translated", () => {
   /** A file of translations with one of them, as msgfmt writes it. */
   const translations = (said: string, instead: string): Uint8Array => {

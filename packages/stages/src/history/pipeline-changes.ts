@@ -59,7 +59,7 @@ export function comparePipeline(
   if (refused && !allowChanged) throw pipelineChanged(spec, runId, what);
   if (refused) refuseRemovedStates(spec, runId, journals);
   return (deps) => {
-    const tools = toolChanges(recorded, spec, deps);
+    const tools = toolChanges(recorded, spec, journals, deps);
     if (tools.length > 0 && !allowChanged) throw toolsChanged(runId, tools);
     // The keys of models and servers are known only now.
     const all = [...what, ...tools.map((tool) => `tool ${tool}`)].map(deps.secrets.text);
@@ -153,27 +153,44 @@ function pipelineChanged({ id }: PipelineSpec, runId: string, what: readonly str
   return new SluiceError("Validation", "pipeline_changed", message, { detail: { changes: [...what] } });
 }
 
-/** Changes of tools that the pipeline's stages may call. Built-in tools are not compared: they change only with Sluice's version. */
+/**
+ * Changes of tools that the pipeline's stages may call, or that a person was asked about. Built-in tools are not compared: they
+ * change only with Sluice's version.
+ */
 function toolChanges(
   recorded: JsonObject,
   spec: PipelineSpec,
+  journals: readonly RunJournal[],
   { tools, builtins }: Pick<RunDeps, "tools" | "builtins">,
 ): readonly string[] {
-  const matters = (name: string): boolean => !builtins.has(name) && mayCall(spec, name);
+  const asked = askedTools(journals);
+  const matters = (name: string): boolean => asked.has(name) || mayCall(spec, name);
   // Tools that cannot be compared count as changed.
   if (!Array.isArray(recorded.tools))
-    return [...tools.keys()].filter(matters).map((name) => `${name} was not recorded`);
+    return [...tools.keys()]
+      .filter((name) => !builtins.has(name) && matters(name))
+      .map((name) => `${name} was not recorded`);
   return recorded.tools.flatMap((was: Json) => {
     const name = textAt(was, "name");
     const tool = tools.get(name);
-    // Of any tool, since a person may have granted a call outside of the envelope. Runs of earlier versions did not record it.
+    // Of tools that are not built in. Runs of earlier versions did not record it.
     const effect = textAt(was, "effect");
     if (tool !== undefined && effect !== "" && effect !== tool.effect)
       return [`${name} has the effect ${tool.effect} instead of ${effect}`];
-    if (!matters(name)) return [];
+    if ((builtins.has(name) && effect === "") || !matters(name)) return [];
     if (tool === undefined) return [`${name} is missing`];
     return tool.schemaDigest === field(was, "digest") ? [] : [`${name} has a different schema`];
   });
+}
+
+/** The tools of calls that needed an approval: what a person approved was a call of the tool as it was then. */
+function askedTools(journals: readonly RunJournal[]): ReadonlySet<string> {
+  const events = journals.flatMap(({ runId, records }) =>
+    records.flatMap((record) => (record.events.includes('"grant.requested"') ? readEvents(runId, record) : [])),
+  );
+  return new Set(
+    events.flatMap(({ type, data }) => (type === "grant.requested" ? [textAt(data.body ?? null, "tool")] : [])),
+  );
 }
 
 function toolsChanged(runId: string, changed: readonly string[]): SluiceError {

@@ -162,10 +162,15 @@ export class ExecutionLimits implements Budget, Deadline {
     return cap && limitHit(cap, `${cap.text(cap.account.spent)} used`, 0);
   }
 
-  timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  /** Once the `attempt` is closed, a cap that passes in work that it did not await no longer counts. */
+  timed<T>(
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+    attempt?: { readonly closed: boolean },
+  ): Promise<T> {
     if (this.#timeCaps.length === 0) return work(signal);
     const [cap] = this.#timeCaps.toSorted((a, b) => a.left() - b.left());
-    return cap === undefined ? work(signal) : this.#within(cap, signal, work);
+    return cap === undefined ? work(signal) : this.#within(cap, signal, work, attempt);
   }
 
   runMs(): number {
@@ -177,13 +182,18 @@ export class ExecutionLimits implements Budget, Deadline {
     return this.#clock.now();
   }
 
-  async #within<T>(cap: TimeCap, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #within<T>(
+    cap: TimeCap,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+    attempt: { readonly closed: boolean } | undefined,
+  ): Promise<T> {
     const both = new AbortController();
     const onAbort = (): void => both.abort(signal.reason);
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort, { once: true });
     const disarm = this.#clock.after(Math.max(0, cap.left()), () => {
-      this.#firedTimer ??= cap.hit;
+      if (attempt?.closed !== true) this.#firedTimer ??= cap.hit;
       both.abort(new SluiceError("Cancellation", "timeout", cap.hit.message));
     });
     try {

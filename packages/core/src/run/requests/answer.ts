@@ -125,20 +125,25 @@ function needsCode(rule: AnswerRule): boolean {
 
 /**
  * Whether a run or one of its siblings started a process without a sandbox, by the events of all of them. A killed process may
- * not have recorded that, so a process without a sandbox counts as having done it, unless it is the last one and `isActive`.
+ * not have recorded that. So a process of Sluice without a sandbox, and a call of a tool of one's own that did not finish, count as
+ * having done it, unless they are the last ones and `isActive`.
  */
 export function startedUnsandboxed(events: readonly SluiceEvent[], isActive: boolean): boolean {
   let isExposed = false;
-  for (const { type, runId, data } of events) {
+  const unfinished = new Set<string>();
+  for (const { type, runId, executionId, attempt, data } of events) {
     // Recorded by the gate before the call, by a kind before its command, or by the tool while it ran.
     if ((type === "call.started" || type === "command.started") && data.wall === "none") return true;
     if (type === "call.finished" && field(data.facts, "wall") === "none") return true;
+    const call = JSON.stringify([runId, executionId, attempt, data.callId]);
+    if (type === "call.started" && data.wall === "unknown") unfinished.add(call);
+    if (type === "call.finished") unfinished.delete(call);
     if (runId.includes("/") || (type !== "run.started" && type !== "run.resumed")) continue;
     const servers = field(data.sandbox, "unsandboxedServers");
     if (isExposed || data.unsandboxed === true || (Array.isArray(servers) && servers.length > 0)) return true;
     isExposed = field(data.sandbox, "wall") === "none";
   }
-  return isExposed && !isActive;
+  return (isExposed || unfinished.size > 0) && !isActive;
 }
 
 const PROOFS: readonly AnswerProof[] = ["session", "code", "sandboxed", "any", "missing"];

@@ -10,7 +10,7 @@ import {
 import { type DenialCause, denial } from "../../gate/denial.ts";
 import { argsSummary } from "../../gate/summary.ts";
 import { type CallUsage, countAllowed, countCall } from "../../gate/usage.ts";
-import { maskSecrets, redactJson } from "../../journal/redaction.ts";
+import { maskSecrets, redactJson, type SecretFilter } from "../../journal/redaction.ts";
 import type { RecordedOutcome, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, stepIds, stepNames } from "../../journal/step-id.ts";
 import { raceAbort } from "../limits/limits.ts";
@@ -108,6 +108,9 @@ export async function settleCall(
   if (authorization.kind === "prompt") {
     const requestId = requestIdOf(call);
     const { body, digest, why } = authorization;
+    // The model knows no secret, so the tool's schema added it.
+    if (hasSecret(body.input, execution.deps.secrets))
+      return deniedCall(of, call, step, "limit", SECRET_INPUT, subjects);
     step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest, body }));
     const reachable = before === undefined ? execution.deps.people.reachable() : !isUndecided(before);
     if (reachable) return { call, authorization, verdict: { ...facts, verdict: verdictOf(authorization) } };
@@ -123,6 +126,13 @@ export async function settleCall(
   }
   const verdict = { ...facts, verdict: verdictOf(authorization), ...(intent === undefined ? {} : { intent }) };
   return { ...finalVerdict(of, call, step, verdict), authorization };
+}
+
+const SECRET_INPUT =
+  "this call needs approval, and the tool's schema adds a known secret to its input, which a request cannot show; the tool can read the secret when it runs";
+
+function hasSecret(input: Json = null, secrets: SecretFilter): boolean {
+  return secrets.json(input) !== input;
 }
 
 const NO_EDITS: Pick<RecordedVerdict, "edits"> = {};

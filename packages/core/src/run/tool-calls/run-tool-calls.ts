@@ -21,7 +21,13 @@ import type { MatchedInterrupt } from "../execution.ts";
 import type { CallOutcome, HandledInterrupt } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
-import { type CallStep, type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
+import {
+  type CallStep,
+  type ExecutableCall,
+  type ExecutedCall,
+  executeToolCall,
+  unknownSandbox,
+} from "./execute-tool-call.ts";
 import { handleInterrupt } from "./interrupts.ts";
 import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
 import { authorizeGranted, recordApprovals } from "./request-approval.ts";
@@ -192,9 +198,10 @@ async function executeApproved(
   const runnables = executableCalls(of, group);
   const [only] = runnables;
   if (only === undefined) return NO_RESULTS;
+  const effect = runnables.length === 1 ? only.tool?.effect : "read";
   const startEvents = runnables.flatMap(({ call, by, subjects }) => {
     const { id: callId, tool, argsDigest } = call;
-    const wall = sandboxOf(subjects);
+    const wall = sandboxOf(subjects) ?? (effect === "write" ? unknownSandbox(deps, tool) : undefined);
     if (wall === "none") deps.answers.startsUnwalled();
     const started = journal.event("call.started", {
       callId,
@@ -207,7 +214,6 @@ async function executeApproved(
     of.openRequests.delete(requestId);
     return [journal.event("grant.consumed", { requestId, callId, argsDigest }), started];
   });
-  const effect = runnables.length === 1 ? only.tool?.effect : "read";
   if (effect === "ask") {
     for (const { type, data } of startEvents) journal.note(type, data);
     return new Map([[only.call.id, await askQuestion(of, groupId, only)]]);

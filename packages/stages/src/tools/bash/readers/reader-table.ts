@@ -75,7 +75,8 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
         "numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size " +
         "sort: time: time-style: tabsize: width: context zero",
       folder: true,
-      why: ({ seen }) => (seen.has("L") && seen.has("R") ? `-L with -R ${FOLLOWS}` : undefined),
+      why: ({ seen }) =>
+        seen.has("L") && (seen.has("R") || seen.has("recursive")) ? `-L with -R ${FOLLOWS}` : undefined,
     },
     cat: {
       short: "AbeEnstTuv",

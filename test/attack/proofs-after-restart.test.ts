@@ -1,0 +1,98 @@
+import { type ActScope, done, type Json, pipeline, type RunHost } from "@sluice/core";
+import { startedUnsandboxed } from "@sluice/core/gate";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { answersIn, open, sent } from "../support/answers-kit.ts";
+import { handClock } from "../support/hand-clock.ts";
+import { completed, eventsOf, json, noModel, session, type TestSession, tool, work } from "../support/run-kit.ts";
+import { failingAt } from "../support/stopped-runs.ts";
+
+// A process without a sandbox can answer the requests of its run. It may outlive the process of Sluice that started it.
+
+/** A run that starts something, then asks for `Deploy`, which another process approves without a proof after a restart. */
+async function afterRestart(start: (scope: ActScope) => Promise<unknown>, killed = false) {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const ran: Json[] = [];
+  const execute = async (_: unknown, call: { startsUnwalled(): void }) => {
+    call.startsUnwalled();
+    return { ok: true, output: "started" };
+  };
+  const tools = [
+    tool("Escape", { execute }),
+    tool("Stay"),
+    tool("Deploy", { execute: async (given) => ({ ok: true, output: ran.push(given) }) }),
+  ];
+  const state = work({
+    allowedTools: ["Escape", "Stay"],
+    act: async (scope) => {
+      await start(scope);
+      const [outcome] = await scope.calls(2, [{ id: "deploy", tool: "Deploy", input: {} }]);
+      return completed(json(outcome?.output));
+    },
+  });
+  const pipe = pipeline({
+    id: "deploying",
+    input: z.object({}),
+    stages: { state },
+    initial: "state",
+    next: { state: ({ output }) => done(output) },
+  });
+  const opened = (host: () => RunHost): TestSession => session({ model: noModel, clock, tools, wait: true, host });
+  const store = killed ? failingAt(memory.connect(), /turn\/1\/0\/call$/, "done") : memory.connect();
+  const first = opened(() => createHost(store, { clock }));
+  const run = first.start(pipe, {});
+  const elsewhere = createHost(memory.connect(), { clock });
+  if (killed) await expect(run).rejects.toMatchObject({ code: "store_io" });
+  else {
+    await open(elsewhere);
+    await run.suspend();
+    await run;
+    await first.close();
+  }
+  await first.host.close();
+  const events = await eventsOf(elsewhere, run.runId);
+  const second = opened(() => createHost(memory.connect(), { clock }));
+  const resumed = second.resume(pipe, run.runId);
+  await sent(elsewhere, await open(elsewhere));
+  await resumed;
+  return { ran, events, answers: await answersIn(second, run.runId) };
+}
+
+const call =
+  (name: string) =>
+  (scope: ActScope): Promise<unknown> =>
+    scope.calls(1, [{ id: "first", tool: name, input: {} }]);
+
+test("after a restart, an approval without a proof never counts if a kind started a process without a sandbox in a recorded step", async () => {
+  const { ran, answers } = await afterRestart(({ steps, startsUnwalled }) =>
+    steps.run("start", () => {
+      startsUnwalled();
+      return 1;
+    }),
+  );
+  expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
+});
+
+test("after a restart, an approval without a proof never counts if a kind started a process without a sandbox between its steps", async () => {
+  const { ran, answers } = await afterRestart(async ({ startsUnwalled }) => startsUnwalled());
+  expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
+});
+
+test("after a kill in a call of a tool that started a process without a sandbox, an approval without a proof never counts", async () => {
+  const { ran, events, answers } = await afterRestart(call("Escape"), true);
+  expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
+  // Of a run that another process executes, the call may only not have ended yet.
+  expect([startedUnsandboxed(events, false), startedUnsandboxed(events, true)]).toEqual([true, false]);
+});
+
+test("after a kill in a call of a tool of one's own, what the tool started is unknown, so that an approval needs a proof", async () => {
+  const { ran, answers } = await afterRestart(call("Stay"), true);
+  expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
+});
+
+test("after a restart, an approval from another process counts if no tool or kind started a process without a sandbox", async () => {
+  const { ran, answers } = await afterRestart(call("Stay"));
+  expect([ran, answers]).toEqual([[{}], [["approve", "elsewhere", "sandboxed"]]]);
+});
