@@ -83,5 +83,5 @@ export async function proved(host: RunHost, request: OpenRequest, code: string):
   return sealed;
 }
 
-export const answersIn = async (live: TestSession, runId: string) =>
-  dataOf(await eventsOf(live.host, runId), "grant.answered").map(({ answer, by, proof }) => [answer, by, proof]);
+export const answersIn = async ({ host }: Pick<TestSession, "host">, runId: string) =>
+  dataOf(await eventsOf(host, runId), "grant.answered").map(({ answer, by, proof }) => [answer, by, proof]);

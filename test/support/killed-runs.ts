@@ -104,15 +104,12 @@ export async function factsOf(host: RunHost, runId: string, result: RunResult<un
   };
 }
 
-/** Without ids and times, which differ from run to run, and without what a call may have started before a kill. */
+/** Without ids and times, which differ from run to run. */
 function textOf({ type, runId, executionId, data }: SluiceEvent, rootId: string): string {
-  const text = JSON.stringify(data, (key, value: unknown) =>
-    VARYING.has(key) || (key === "facts" && JSON.stringify(value) === KILLED) ? undefined : value,
-  );
+  const text = JSON.stringify(data, (key, value: unknown) => (VARYING.has(key) ? undefined : value));
   return [runId.replace(rootId, ""), executionId ?? "", type, text.replaceAll(rootId, "")].join(" ");
 }
 
-const KILLED = JSON.stringify({ wall: "none" });
 const VARYING = new Set([
   "head",
   "digest",

@@ -184,6 +184,8 @@ const data = {
   "run.resumed": z.looseObject({
     incarnation: z.string(),
     sandbox: sandbox.optional(),
+    /** An earlier process had, or may have, started processes without a sandbox. */
+    unsandboxed: z.literal(true).optional(),
     /** The agent of another program that continues it. */
     agent: outsideAgent.optional(),
     changed: changedPipeline.optional(),

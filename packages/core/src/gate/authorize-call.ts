@@ -144,7 +144,12 @@ export interface Policy extends HardLimits {
 
 /** What an earlier process recorded about a call that did not begin. It allows nothing: the call can only be narrowed. */
 export type EarlierVerdict =
-  | ({ readonly kind: "allow"; readonly by: "envelope" | "mode" } & EarlierFacts)
+  | ({
+      readonly kind: "allow";
+      readonly by: "envelope" | "mode";
+      /** Of the arguments that were decided about; absent if they are not known. */
+      readonly argsDigest?: string | undefined;
+    } & EarlierFacts)
   /** `body` is what the person was shown. */
   | ({ readonly kind: "prompt"; readonly body: JsonObject } & EarlierFacts);
 interface EarlierFacts {
@@ -235,9 +240,11 @@ export async function authorizeCall(
 
 /** Since the earlier verdict, the pipeline, its tools and the session may have changed. */
 async function authorizeAgain(call: SealedCall, policy: Policy, earlier: EarlierVerdict): Promise<Authorization> {
-  const { refused, verdict, subjects: now, edits, bound } = await checked(call, policy, earlier);
   const { subjects } = earlier;
   const stale = (why: string): DeniedCall => denied(call, policy, "limit", `${STALE}${why}`, subjects);
+  if (policy.late !== undefined) return denied(call, policy, "limit", policy.late, subjects);
+  if (earlier.kind === "allow" && (earlier.argsDigest ?? call.argsDigest) !== call.argsDigest) return stale(OTHER_CALL);
+  const { refused, verdict, subjects: now, edits, bound } = await checked(call, policy, earlier);
   if (refused !== undefined) return stale(refused.cause === "invalid_tool_input" ? UNFIT : refused.reason);
   const known: CheckedCall = { call, policy, bound, subjects, edits };
   if (earlier.kind === "allow") return verdict.kind === "allow" ? allowed(known, earlier.by) : stale(verdict.why);
@@ -249,6 +256,7 @@ async function authorizeAgain(call: SealedCall, policy: Policy, earlier: Earlier
 }
 
 const UNFIT = "its tool no longer accepts these arguments";
+const OTHER_CALL = "it was for another call";
 const STALE = "this call was approved before the run was resumed, and that approval is no longer valid: ";
 
 /** A call whose input its tool accepted, and what it may touch. */
@@ -374,7 +382,7 @@ function whyNotShown({ call, bound }: Pick<CheckedCall, "call" | "bound">, body:
   const isThis = Object.entries({ executionId, attempt, proposalId: id, tool, argsDigest }).every(
     ([name, value]) => body[name] === value,
   );
-  if (!isThis) return "it was for another call";
+  if (!isThis) return OTHER_CALL;
   return sameJson(bound.input, body.input) ? undefined : OTHER_INPUT;
 }
 

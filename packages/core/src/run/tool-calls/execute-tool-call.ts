@@ -5,7 +5,7 @@ import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
 import { outcomeUnknown } from "../../gate/denial.ts";
-import { fileReach, isWalled, sandboxOf } from "../../gate/envelope.ts";
+import { fileReach, isWalled } from "../../gate/envelope.ts";
 import type { FileEdit, RecoverAnswer, ResultFile, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
 import type { Tool } from "../../gate/tool.ts";
 import { limitsEdits } from "../../gate/usage.ts";
@@ -161,7 +161,6 @@ export async function executeToolCall(
   });
   // Only writing calls have an open record, so this does not depend on the tool's current effect.
   if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {
-    if (sandboxOf(runnable.subjects) === undefined && unknownSandbox(deps, runnable.call.tool)) call.startsUnwalled();
     const answer = await recover(runnable, call, deps);
     if (answer === "unknown")
       return finish({ ok: false, output: outcomeUnknown(runnable.call.tool), outcome: "outcome_unknown" });
@@ -172,14 +171,6 @@ export async function executeToolCall(
     }
   }
   return finish(await act(runnable, call, deps, step));
-}
-
-/**
- * The sandbox of the processes that a tool may start, as a record of its call says it. Only a tool of one's own starts processes of
- * which the gate knows nothing, and a process that is killed during the call cannot record them.
- */
-export function unknownSandbox({ builtins }: Pick<RunDeps, "builtins">, tool: string): "unknown" | undefined {
-  return builtins.has(tool) ? undefined : "unknown";
 }
 
 async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: RunDeps): Promise<RecoverAnswer> {

@@ -104,7 +104,9 @@ export async function settleCall(
   const { authorization, intent } = settled.value;
   const { subjects } = authorization;
   const { edits } = authorization.kind === "deny" ? NO_EDITS : authorization;
-  const facts = { id, tool, subjects, ...(edits === undefined ? {} : { edits }) };
+  // A replay of a record without the digest has to find the same verdict.
+  const about = before !== undefined && before.argsDigest === undefined ? {} : { argsDigest: call.argsDigest };
+  const facts = { id, tool, ...about, subjects, ...(edits === undefined ? {} : { edits }) };
   if (authorization.kind === "prompt") {
     const requestId = requestIdOf(call);
     const { body, digest, why } = authorization;

@@ -21,13 +21,7 @@ import type { MatchedInterrupt } from "../execution.ts";
 import type { CallOutcome, HandledInterrupt } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
-import {
-  type CallStep,
-  type ExecutableCall,
-  type ExecutedCall,
-  executeToolCall,
-  unknownSandbox,
-} from "./execute-tool-call.ts";
+import { type CallStep, type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
 import { handleInterrupt } from "./interrupts.ts";
 import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
 import { authorizeGranted, recordApprovals } from "./request-approval.ts";
@@ -201,7 +195,9 @@ async function executeApproved(
   const effect = runnables.length === 1 ? only.tool?.effect : "read";
   const startEvents = runnables.flatMap(({ call, by, subjects }) => {
     const { id: callId, tool, argsDigest } = call;
-    const wall = sandboxOf(subjects) ?? (effect === "write" ? unknownSandbox(deps, tool) : undefined);
+    // A tool of one's own may start processes, and one that is killed meanwhile cannot record them.
+    const unknown = effect === "write" && !deps.builtins.has(tool) ? "unknown" : undefined;
+    const wall = sandboxOf(subjects) ?? unknown;
     if (wall === "none") deps.answers.startsUnwalled();
     const started = journal.event("call.started", {
       callId,
@@ -281,7 +277,8 @@ async function authorizeRecorded(of: ToolCallContext, decided: DecidedCall, besi
     return { kind: "deny", cause: "limit", output, subjects: verdict.subjects };
   }
   const earlier = earlierVerdict(verdict);
-  if (earlier !== undefined) return await authorizeCall(call, { ...of.policy, usage }, earlier);
+  const late = of.attempt.limits.exceeded()?.message;
+  if (earlier !== undefined) return await authorizeCall(call, { ...of.policy, usage, late }, earlier);
   return await authorizeGranted(of, decided, asked ?? NOBODY_ASKED, undefined);
 }
 

@@ -16,6 +16,8 @@ export type CallVerdict =
 export type RecordedVerdict = {
   readonly id: string;
   readonly tool: string;
+  /** Of the arguments. Records of earlier versions have none. */
+  readonly argsDigest?: string;
   readonly verdict: CallVerdict;
   /** What the call may touch, also after a restart. Replay evaluates the gate on these subjects. */
   readonly subjects: readonly Subject[];
@@ -26,10 +28,10 @@ export type RecordedVerdict = {
 };
 
 /** The verdict of an earlier process, for the gate to decide again; undefined for a refusal, which is final, and for a grant. */
-export function earlierVerdict({ verdict, subjects, edits }: RecordedVerdict): EarlierVerdict | undefined {
+export function earlierVerdict({ verdict, argsDigest, subjects, edits }: RecordedVerdict): EarlierVerdict | undefined {
   if (verdict.kind === "ask") return { kind: "prompt", body: verdict.body, subjects, edits };
   if (verdict.kind !== "approved" || verdict.by === "grant") return undefined;
-  return { kind: "allow", by: verdict.by, subjects, edits };
+  return { kind: "allow", by: verdict.by, argsDigest, subjects, edits };
 }
 
 /** The reason of a refusal by a hard limit or a deadline, which depends on files and time that a replay does not have. */
