@@ -287,8 +287,8 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "a-resumed-run-counts-from-zero",
     file: "core/src/run/tool-calls/record-verdicts.ts",
-    find: "const facts = { id, tool, subjects, ...(edits === undefined ? {} : { edits }) };",
-    replace: "const facts = { id, tool, subjects };",
+    find: "const facts = { id, tool, ...about, subjects, ...(edits === undefined ? {} : { edits }) };",
+    replace: "const facts = { id, tool, ...about, subjects };",
     tests: LIMITS,
   },
   {
