@@ -51,6 +51,13 @@ test.each(["path", "reason", "tool", "state"])("a long %s imitates no row of its
   }
 });
 
+test.each(["path", "reason", "tool", "name"])("the marks on the letters of a %s cover no other row", (what) => {
+  const long = `rm${"\u0338".repeat(60)}x${"\u0e49".repeat(40)}`;
+  const more = { path: { touches: [{ access: "write", path: long }] }, reason: { why: long }, tool: { tool: long } };
+  const request = grant(what === "name" ? { [long]: "x" } : { command: "x" }, Object(more)[what]);
+  expect(requestCard(request)).not.toMatch(/\p{M}{4}/u);
+});
+
 test("blanks do not push the head of a command off the screen", () => {
   const rows = rowsOf(grant({ command: `rm -rf src #${" ".repeat(15_000)}git status` }));
   expect(rows.length).toBeLessThan(12);

@@ -1,5 +1,6 @@
 import { field, isJsonObject, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
-import { itemKeyOf, visible } from "@sluice/core/runtime";
+import { itemKeyOf } from "@sluice/core/runtime";
+import { revealed } from "./clean.ts";
 import { hardRows, labelled, verbatim } from "./verbatim.ts";
 
 /** Columns of a card where the width of the terminal is unknown. */
@@ -90,7 +91,7 @@ function everyArgument(input: Json, width: number): readonly string[] {
 
 /** In one row if it fits, else below its name. */
 function argument(key: string, text: string, width: number): readonly string[] {
-  const name = `${inLine(key)}:`;
+  const name = `${textOf(inLine(key))}:`;
   if (text.length < width) {
     const room = width - BELOW.length;
     const [only, ...more] = labelled(name, verbatim(fewBlanks(text), room), room).map(textOf);
@@ -105,12 +106,13 @@ function quoted(text: string, indent: string, width: number): readonly string[] 
 
 /** A row of Sluice's own, which may contain foreign names. */
 function own(text: string, width: number): readonly string[] {
-  const rows = hardRows([{ text: fewBlanks(inLine(text)) }], width - CONTINUED.length);
+  const rows = hardRows(inLine(fewBlanks(text)), width - CONTINUED.length);
   return rows.map((row, at) => `${at === 0 ? "" : CONTINUED}${textOf(row)}`);
 }
 
-function inLine(text: string): string {
-  return visible(text).replaceAll("\n", "\\n");
+function inLine(text: string): ReturnType<typeof revealed> {
+  const line = text.replaceAll("\n", "\\n");
+  return revealed(line, "plain", line.length);
 }
 
 function fewBlanks(text: string): string {
