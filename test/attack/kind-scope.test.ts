@@ -708,6 +708,15 @@ test.each<[string, (chooses: object) => void]>([
   expect(await live.start(made, {})).toMatchObject(refused);
 });
 
+test("the guard and the caps of a pipeline stay those that it was made with", () => {
+  const limits = { maxTokens: 10 };
+  const { spec } = around(async () => completed(null), { runLimits: limits });
+  limits.maxTokens = 1_000;
+  expect(spec.limits.maxTokens).toBe(10);
+  expect(() => Object.assign(spec, { onCall: undefined })).toThrow(TypeError);
+  expect(() => Object.assign(spec.limits, { maxTokens: 1_000 })).toThrow(TypeError);
+});
+
 test("what a hook answers is read once", async () => {
   const live = session({ model: noModel, env: { MY_API_KEY: SECRET } });
   let read = 0;

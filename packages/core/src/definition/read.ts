@@ -88,7 +88,7 @@ export function readDefinition(definition: PipelineDefinition): {
     initial,
     routes: readRoutes(report, definition, states),
     context: readContext(report, definition.context),
-    limits,
+    limits: Object.freeze({ ...limits }),
     ...(retry === undefined ? {} : { retry: structuredClone(retry) }),
     ...(onProviderFault === undefined ? {} : { onProviderFault }),
     ...(onCall === undefined ? {} : { onCall }),
@@ -102,7 +102,8 @@ export function readDefinition(definition: PipelineDefinition): {
   if (onCall !== undefined && typeof onCall !== "function") report.add("onCall", "is a function");
   const isValid = report.problems.length === 0 && [...states.values()].every((state) => state.problems === undefined);
   const digest = isValid ? fingerprintOf(report, facts) : "";
-  return { spec: { ...facts, fingerprint: digest }, problems: report.problems };
+  // Its hooks and limits are those of every run, so they stay as they were read.
+  return { spec: Object.freeze({ ...facts, fingerprint: digest }), problems: report.problems };
 }
 
 function fingerprintOf(report: Report, facts: Omit<PipelineSpec, "fingerprint">): string {

@@ -242,7 +242,6 @@ export async function authorizeCall(
 async function authorizeAgain(call: SealedCall, policy: Policy, earlier: EarlierVerdict): Promise<Authorization> {
   const { subjects } = earlier;
   const stale = (why: string): DeniedCall => denied(call, policy, "limit", `${STALE}${why}`, subjects);
-  if (policy.late !== undefined) return denied(call, policy, "limit", policy.late, subjects);
   if (earlier.kind === "allow" && (earlier.argsDigest ?? call.argsDigest) !== call.argsDigest) return stale(OTHER_CALL);
   const { refused, verdict, subjects: now, edits, bound } = await checked(call, policy, earlier);
   if (refused !== undefined) return stale(refused.cause === "invalid_tool_input" ? UNFIT : refused.reason);

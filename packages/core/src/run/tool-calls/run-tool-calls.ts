@@ -277,8 +277,7 @@ async function authorizeRecorded(of: ToolCallContext, decided: DecidedCall, besi
     return { kind: "deny", cause: "limit", output, subjects: verdict.subjects };
   }
   const earlier = earlierVerdict(verdict);
-  const late = of.attempt.limits.exceeded()?.message;
-  if (earlier !== undefined) return await authorizeCall(call, { ...of.policy, usage, late }, earlier);
+  if (earlier !== undefined) return await authorizeCall(call, { ...of.policy, usage }, earlier);
   return await authorizeGranted(of, decided, asked ?? NOBODY_ASKED, undefined);
 }
 
