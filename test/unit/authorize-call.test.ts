@@ -395,6 +395,16 @@ describe("a call that an earlier process decided about", () => {
     expect(allowed).toMatchObject({ kind: "allow", by: "envelope", subjects: [file] });
   });
 
+  test("may run only with the arguments that were decided about, where they are known", async () => {
+    const { tool } = touching(file);
+    expect(await again(tool, { ...before, argsDigest }, inside)).toMatchObject({ kind: "allow" });
+    expect(await again(tool, { ...before, argsDigest: "0".repeat(64) }, inside)).toMatchObject({
+      kind: "deny",
+      cause: "limit",
+      output: { reason: expect.stringContaining("it was for another call") },
+    });
+  });
+
   test.each([
     ["no tool has its name", touching(file).tool, { ...inside, tools: new Map() }, "no live tool"],
     [
