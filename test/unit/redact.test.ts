@@ -12,6 +12,7 @@ const SECRETS: readonly (readonly [string, string])[] = [
   ["private-key", key("")],
   ["private-key", key("RSA ")],
   ["private-key", key("ENCRYPTED ")],
+  ["private-key", key("PGP ").replaceAll("KEY-", "KEY BLOCK-")],
   ["api-key", `sk-${of(16)}`],
   ["api-key", "sk-ant-api03_aaaaaaaaa"],
   ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"].map((start) => ["github-token", start + of(20)] as const),

@@ -124,7 +124,10 @@ function namesSecret(name: string): boolean {
 
 /** Well-known forms of secrets, which are recognized without a name. */
 export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[] = [
-  ["private-key", /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g],
+  [
+    "private-key",
+    /-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)/g,
+  ],
   ["api-key", /\bsk-[A-Za-z0-9_-]{16,}/g],
   ["github-token", /\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})/g],
   ["google-key", /\bAIza[A-Za-z0-9_-]{30,}/g],
