@@ -122,6 +122,7 @@ describe("values hidden by the name of their key, whatever they look like", () =
       "userApiKey",
       "passWord",
     ],
+    ...["DBPassword", "JWTToken", "AWSSecret", "myAPIKey", "HTTPCookie"],
   ];
   test.each(names)("%s", (name) => {
     const hidden = { [name]: `${REDACTION_MARKER}${name}]` };
@@ -145,6 +146,8 @@ describe("values hidden by the name of their key, whatever they look like", () =
     "passwordless",
     "tokenCount",
     "xsecret",
+    "TOKENIZER",
+    "XMLTokens",
   ])("%s is the name of something else", (name) => {
     expect(redactJson({ [name]: "value" })).toEqual({ [name]: "value" });
     expect(JSON.parse(redactedJson({ [name]: "value" }))).toEqual({ [name]: "value" });

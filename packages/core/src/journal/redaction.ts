@@ -114,8 +114,8 @@ const SECRET_NAME = new RegExp(
   "i",
 );
 
-/** A word boundary in camel case. */
-const NEXT_WORD = /(?<=[a-z0-9])(?=[A-Z])/g;
+/** A word boundary in camel case, also behind an acronym: `dbPassword`, `DBPassword`. */
+const NEXT_WORD = /(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g;
 
 /** Whether the name of a key, variable, header or parameter suggests a secret. */
 function namesSecret(name: string): boolean {
