@@ -6,6 +6,7 @@ import { z } from "zod";
 import { outputIn, textIn } from "../../packages/gateway/src/hooks/adapters/fields.ts";
 import { nativeTools } from "../../packages/gateway/src/hooks/tools/native-tools.ts";
 import { pageText } from "../../packages/stages/src/models/reply/html-page.ts";
+import { clean } from "../../packages/stages/src/opentelemetry/names.ts";
 import { filesNow } from "../../packages/stages/src/pipelines/changes.ts";
 import { maskedCut, maskedTail } from "../../packages/stages/src/secrets/cut-text.ts";
 import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
@@ -338,5 +339,12 @@ test.each([
     const reasons = await denials(commands, { PHRASE: "correct horse battery staple reinforced 7" }, limits);
     expect(reasons.match(/deploy xxxx/g)?.length).toBeGreaterThanOrEqual(commands.length);
     expectNoPart(reasons, secret, 5);
+  }
+});
+
+test("an attribute of a trace is redacted before it is cut", () => {
+  for (let length = 180; length < 240; length += 1) {
+    const attribute = clean(`--token ${"a".repeat(length)} https://user:hunter2-and-hunter3-and-hunter4@host.example/`);
+    expect(attribute).toMatch(/^--token \[redacted:token\] https:\/\/user:\[redacted:url-password\]@host/);
   }
 });
