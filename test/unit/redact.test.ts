@@ -200,6 +200,7 @@ describe("values that a text gives the name of a secret", () => {
     // Nothing is expanded between single quotes.
     ["A_TOKEN='$uper-one' B_TOKEN='<two-two' C_TOKEN='(three-3'", "A_TOKEN='[…]' B_TOKEN='[…]' C_TOKEN='[…]'"],
     ["DB_PASSWORD  =  hunter22", "DB_PASSWORD  =  […]"],
+    ["DB_PASSWORD=hunter'22\"x", "DB_PASSWORD=[…]"],
     ['CMD="deploy A_TOKEN=abcdef B_TOKEN=ghijkl"', 'CMD="deploy A_TOKEN=[…] B_TOKEN=[…]"'],
     // An escaped quote does not end a value.
     [String.raw`{"password":"ab\"cd","x":"y"}`, '{"password":"[…]","x":"y"}'],
@@ -246,6 +247,8 @@ describe("values that a text gives the name of a secret", () => {
     "key=value max_tokens=500 --token-limit 5",
     "connect(host=host, password=password)",
     "    password=password,",
+    "def connect(host, user=None, password=None):",
+    'PASSWORD = "k-123"; API_TOKEN=\'short\'; token = "none"',
     "secret = undefined; password == other; token => token.value",
     "token = tokens[0]\ntoken = await next()\ntoken = 12345678",
     "token: Token | undefined, password: string",

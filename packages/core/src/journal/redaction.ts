@@ -152,7 +152,7 @@ const QUOTED = String.raw`(?:${ESCAPED}|(?!\k<quote>)[^\r\n])`;
 /** Like `QUOTED`, for values that may stand in a text with escaped ends of lines. */
 const QUOTED_WORD = String.raw`(?:${ESCAPED}|(?!\k<quote>|\\{1,8}[nr])[^\r\n])`;
 /** A character of a value without quotes. Blanks may be escaped, and a quote inside a word is part of it. */
-const BARE = String.raw`(?:[^\s"'${"`"}\\]|\\{1,8}(?: |[^\w\s"'${"`"}\\])|["'](?=\w))`;
+const BARE = String.raw`(?:[^\s"'${"`"}\\]|\\{1,8}(?: |[^\w\s"'${"`"}\\])|(?<=\w)["'](?=\w))`;
 /** Behind a quote: code after its end, as in `"--token=" + token`; a reference in double quotes; a placeholder. */
 const NO_VALUE = String.raw`(?:[,;:)\]}+]{0,3}(?:\s|$|\\{0,8}["'])|(?<=")(?:[$${"`"}]|<[^<>"\r\n]{1,60}>\\{0,8}")|\{[\w.$:!]{0,60}\}|%(?:\(|[sdv](?!\w)))`;
 /** A value in quotes or without, of at least as many characters. `not` is how one without quotes does not begin. */
@@ -236,7 +236,7 @@ function withoutValue(found: string, ...rest: readonly unknown[]): string {
 const PATH = String.raw`^[&*!@]{0,2}[A-Za-z_$][\w$]*(?<member>(?:\??\.|->|::)[A-Za-z_$#][\w$]*)*`;
 const ONLY_PATH = new RegExp(`${PATH};?$`);
 /** A call or an index, and a name that ends an argument, a list or a block. */
-const USED_PATH = new RegExp(String.raw`${PATH}(?:[!?]?[([<]|[,)\]}]+;?$)`);
+const USED_PATH = new RegExp(String.raw`${PATH}(?:[!?]?[([<]|[,)\]}]+[;:]?$)`);
 
 /** Whether a value without quotes reads as code: a call, a member, and between blanks also a number or a name that is no key. */
 function isCode(value: string, hasBlanks: boolean): boolean {
