@@ -215,6 +215,8 @@ describe("values that a text gives the name of a secret", () => {
     ["deploy '--password=two words' --x", "deploy '--password=[…]' --x"],
     ['docker run -e "DB_PASSWORD=two words" image', 'docker run -e "DB_PASSWORD=[…]" image'],
     ["curl -d 'password=hunter22&a=b' https://h/", "curl -d 'password=[…]' https://h/"],
+    [`curl -H 'Authorization: Digest username="a", response="0123"' x`, "curl -H 'Authorization: […]' x"],
+    ['curl -H "X-Api-Key: it\'s" x', 'curl -H "X-Api-Key: […]" x'],
     // Settings, in any case.
     ["db_password=lowerSECRET1 deploy", "db_password=[…] deploy"],
     ["spring.datasource.password=correcthorse", "spring.datasource.password=[…]"],

@@ -154,7 +154,12 @@ const QUOTED_WORD = String.raw`(?:${ESCAPED}|(?!\k<quote>|\\{1,8}[nr])[^\r\n])`;
 /** A character of a value without quotes. Blanks may be escaped, and a quote inside a word is part of it. */
 const BARE = String.raw`(?:[^\s"'${"`"}\\]|\\{1,8}(?: |[^\w\s"'${"`"}\\])|(?<=\w)["'](?=\w))`;
 /** Behind a quote: code after its end, as in `"--token=" + token`; a reference in double quotes; a placeholder. */
-const NO_VALUE = String.raw`(?:[,;:)\]}+]{0,3}(?:\s|$|\\{0,8}["'])|(?<=")(?:[$${"`"}]|<[^<>"\r\n]{1,60}>\\{0,8}")|\{[\w.$:!]{0,60}\}|%(?:\(|[sdv](?!\w)))`;
+const NO_VALUE = [
+  String.raw`[,;:)\]}+]{0,3}(?:\s|$|\\{0,8}["'])`,
+  String.raw`(?<=")(?:[$${"`"}]|<[^<>"\r\n]{1,60}>\\{0,8}")`,
+  String.raw`\{[\w.$:!]{0,60}\}`,
+  String.raw`%(?:\(|[sdv](?!\w))`,
+].join("|");
 /** A value in quotes or without, of at least as many characters. `not` is how one without quotes does not begin. */
 function namedValue(least: number, leastBare: number, not: string): string {
   return `(?:${QUOTE}(?!${NO_VALUE})(?<quoted>${QUOTED}{${least},})|(?!${not})(?<bare>${BARE}{${leastBare},}))`;
@@ -164,43 +169,47 @@ const GAP = String.raw`(?:[ \t]{0,8}|\s)`;
 
 /**
  * Notations for a named value in a text. Each captures the name and the value, which is the end of what is found. A name that begins
- * with no mark is read backwards from its end: reading every word as a name takes four times as long.
+ * without a mark is read backwards from its end: reading every word as a name takes four times as long.
  */
 export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])[] = [
   // "name": "value", also in JSON inside a JSON string.
-  notation(
-    "json",
-    String.raw`${QUOTE}(?<name>[\w.-]{0,48}${END})\k<quote>\s{0,8}:\s{0,8}\k<quote>(?<quoted>${QUOTED}+)`,
-  ),
+  notation("json", [
+    String.raw`${QUOTE}(?<name>[\w.-]{0,48}${END})\k<quote>`,
+    String.raw`\s{0,8}:\s{0,8}\k<quote>(?<quoted>${QUOTED}+)`,
+  ]),
+  // "name=value", "--name=value" and "-Dname=value": a word in quotes. Also a header, which may hold other quotes.
+  notation("word", [
+    String.raw`${QUOTE}(?:--|-[A-Z])?(?<name>[\w.-]{0,48}${END})`,
+    String.raw`(?:=|(?<=["'](?:authorization|cookie|[a-z][a-z0-9]{0,40}-[a-z0-9-]{1,60})):[ \t]{0,8})`,
+    `(?!${NO_VALUE})(?<quoted>${QUOTED_WORD}{4,})`,
+  ]),
   // Name: value, as in headers. Only these two one-word names, since code and prose use the same notation.
-  notation(
-    "header",
-    String.raw`${END}:(?<=(?<![\w-])(?<name>authorization|cookie|[a-z](?=[a-z0-9]{0,40}-)[a-z0-9-]{0,64}):)[ \t]{0,8}(?<bare>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
-  ),
-  // "name=value", "--name=value" and "-Dname=value": a word in quotes.
-  notation(
-    "word",
-    String.raw`${QUOTE}(?:--|-[A-Z])?(?<name>[\w.-]{0,48}${END})=(?!${NO_VALUE})(?<quoted>${QUOTED_WORD}{4,})`,
-  ),
+  notation("header", [
+    String.raw`${END}:(?<=(?<![\w-])(?<name>authorization|cookie|[a-z](?=[a-z0-9]{0,40}-)[a-z0-9-]{0,64}):)`,
+    String.raw`[ \t]{0,8}(?<bare>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
+  ]),
   // ?name=value and &name=value
-  notation("query", String.raw`[?&;](?<name>[\w.-]{0,48}${END})=(?<bare>[^\s&;#"'<>${"`"}\\]{4,})`),
+  notation("query", [String.raw`[?&;](?<name>[\w.-]{0,48}${END})=(?<bare>[^\s&;#"'<>${"`"}\\]{4,})`]),
   // --name=value and --name value
-  notation("flag", String.raw`(?<![\w-])--(?<name>[\w.-]{0,48}${END})(?:=|[ \t]{1,4})${namedValue(1, 4, "[$<-]")}`),
+  notation("flag", [String.raw`(?<![\w-])--(?<name>[\w.-]{0,48}${END})(?:=|[ \t]{1,4})`, namedValue(1, 4, "[$<-]")]),
   // NAME=value and NAME: value, as in .env files. A reference to another variable is not a secret.
   notation(
     "variable",
-    String.raw`${END.toUpperCase()}${GAP}[=:](?<=(?<![\w-])(?<name>[A-Z0-9_]{1,64})${GAP}[=:])${GAP}${namedValue(6, 6, String.raw`\\{0,8}[$<(]|process\.|import\.|os\.`)}`,
+    [
+      String.raw`${END.toUpperCase()}${GAP}[=:](?<=(?<![\w-])(?<name>[A-Z0-9_]{1,64})${GAP}[=:])${GAP}`,
+      namedValue(6, 6, String.raw`\\{0,8}[$<(]|process\.|import\.|os\.`),
+    ],
     "g",
   ),
   // name=value, as in settings files. Code is written like this too, so `isCode` decides about a value without quotes.
-  notation(
-    "setting",
-    String.raw`${END}(?<blank>[ \t]{0,8})=(?<=(?<![\w.-])(?:-[A-Z])?(?<name>\w[\w.-]{0,64})[ \t]{0,8}=)[ \t]{0,8}${namedValue(6, 6, String.raw`\\{0,8}[$<({[=>]`)}`,
-  ),
+  notation("setting", [
+    String.raw`${END}(?<blank>[ \t]{0,8})=(?<=(?<![\w.-])(?:-[A-Z])?(?<name>\w[\w.-]{0,64})[ \t]{0,8}=)[ \t]{0,8}`,
+    namedValue(6, 6, String.raw`\\{0,8}[$<({[=>]`),
+  ]),
 ];
 
-function notation(way: string, source: string, flags = "gi"): readonly [way: string, pattern: RegExp] {
-  return [way, new RegExp(source, flags)];
+function notation(way: string, sources: readonly string[], flags = "gi"): readonly [way: string, pattern: RegExp] {
+  return [way, new RegExp(sources.join(""), flags)];
 }
 
 /** Whether any pattern or name could match, since most texts hold no secret. One test of both in any case takes twice as long. */

@@ -70,7 +70,7 @@ export class LiveText {
 /** How many places a text is tried to begin at. */
 const MOST_PLACES = 20;
 
-/** Where the rest of a text can begin, at a line or a word, so that it is redacted as in the whole text. All is dropped if nowhere. */
+/** Where the rest of a text can begin, at a line or a word, and is redacted as in the whole text; its end if nowhere. */
 function beginningOf(text: string, least: number): number {
   const whole = redactText(text);
   const line = text.indexOf("\n", least);
