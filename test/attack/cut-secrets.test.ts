@@ -1,4 +1,4 @@
-import { done, pipeline, stage } from "@sluice/core";
+import { done, field, pipeline, stage } from "@sluice/core";
 import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
 import { createSession } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
@@ -6,6 +6,7 @@ import { z } from "zod";
 import { outputIn, textIn } from "../../packages/gateway/src/hooks/adapters/fields.ts";
 import { nativeTools } from "../../packages/gateway/src/hooks/tools/native-tools.ts";
 import { pageText } from "../../packages/stages/src/models/reply/html-page.ts";
+import { clean } from "../../packages/stages/src/opentelemetry/names.ts";
 import { filesNow } from "../../packages/stages/src/pipelines/changes.ts";
 import { maskedCut, maskedTail } from "../../packages/stages/src/secrets/cut-text.ts";
 import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
@@ -18,7 +19,15 @@ import { offeredOf } from "../../packages/stages/src/tools/mcp/offered.ts";
 import { grepTool } from "../../packages/stages/src/tools/search/grep.ts";
 import { readSkillTool } from "../../packages/stages/src/tools/skills/read-skill.ts";
 import { findSkills } from "../../packages/stages/src/tools/skills/skill-folders.ts";
-import { caller, completed, work as kind, noModel, session as testSession } from "../support/run-kit.ts";
+import {
+  caller,
+  completed,
+  dataOf,
+  eventsOf,
+  work as kind,
+  noModel,
+  session as testSession,
+} from "../support/run-kit.ts";
 import { talker } from "../support/talker.ts";
 import { stageIn, tempFolder, textOf } from "../support/tools.ts";
 
@@ -285,4 +294,57 @@ test("a secret that ends where another one may begin is masked whole", () => {
     ]),
   );
   expectNoPart(maskedCut("the key is alpha-omega-1234", filter), "alpha-omega-1234", 4);
+});
+
+/** Why the calls of these commands are denied, as events tell it. */
+async function denials(
+  commands: readonly string[],
+  env: Readonly<Record<string, string>>,
+  limits: { readonly maxEditLines?: number },
+): Promise<string> {
+  const live = testSession({ model: noModel, cwd: tempFolder().root, env, secrets: Object.keys(env) });
+  const denied = kind({
+    allowedTools: ["Read", "Bash(npm *)"],
+    limits,
+    act: async (scope) => {
+      const call = caller(scope);
+      for (const command of commands) await call("Bash", { command });
+      return completed([]);
+    },
+  });
+  const next = { denied: () => done(null) };
+  const made = pipeline({ id: "denied", input: z.object({}), stages: { denied }, initial: "denied", next });
+  const run = live.start(made, {});
+  expect(await run).toMatchObject({ status: "completed" });
+  const events = await eventsOf(live.host, run.runId);
+  const asked = dataOf(events, "grant.requested").map(({ body }) => field(body, "why"));
+  const decided = dataOf(events, "call.decided").map(({ result }) => field(result, "reason"));
+  return [...asked, ...decided].map((reason) => JSON.stringify(reason)).join("\n");
+}
+
+test.each([
+  ["a password in a URL", "https://user:", "hunter2-and-hunter3-and-hunter4", "@host.example/"],
+  ["a token", "", "ghp_0123456789abcdefghij0123456789abcdef", ""],
+  ["a bearer token", "-H 'x: Bearer ", "0123456789abcdefghijklmnop", "'"],
+  ["a flag in quotes", "--password 'sesame open ", "wonderfulcave", " now'"],
+  ["a word in quotes", "'--password=sesame open ", "wonderfulcave", " now'"],
+  ["a declared secret whose words are quoted one by one", "correct 'horse' battery \"staple\" ", "reinforced", " 7"],
+])("of %s, no part is left where the reason of a denial is cut", async (_name, before, secret, after) => {
+  const end = 120 - "deploy  ".length - before.length;
+  const commands = Array.from(
+    { length: secret.length + 3 },
+    (_, back) => `deploy ${"x".repeat(end - back)} ${before}${secret}${after} ${"y".repeat(50)}`,
+  );
+  for (const limits of [{}, { maxEditLines: 10 }]) {
+    const reasons = await denials(commands, { PHRASE: "correct horse battery staple reinforced 7" }, limits);
+    expect(reasons.match(/deploy xxxx/g)?.length).toBeGreaterThanOrEqual(commands.length);
+    expectNoPart(reasons, secret, 5);
+  }
+});
+
+test("an attribute of a trace is redacted before it is cut", () => {
+  for (let length = 180; length < 240; length += 1) {
+    const attribute = clean(`--token ${"a".repeat(length)} https://user:hunter2-and-hunter3-and-hunter4@host.example/`);
+    expect(attribute).toMatch(/^--token \[redacted:token\] https:\/\/user:\[redacted:url-password\]@host/);
+  }
 });

@@ -182,7 +182,7 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "a-star-covers-writing",
     file: "core/src/gate/envelope.ts",
-    find: "overstepOf(command, rule) ?? optionFault(command, rule, scene)",
+    find: "overstepOf(command, rule, scene) ?? optionFault(command, rule, scene)",
     replace: "optionFault(command, rule, scene)",
     tests: GATE,
   },

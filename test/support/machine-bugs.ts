@@ -144,7 +144,7 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "rationales-have-any-length",
     file: NEXT,
-    find: "rationale.slice(0, MOST_RATIONALE).toWellFormed()",
+    find: "wholeWords(rationale, MOST_RATIONALE - 1)",
     replace: "rationale",
     tests: EVENTS,
   },

@@ -149,7 +149,7 @@ describe("where edits are limited", () => {
     );
     const long = judged([line, command(`make ${"x".repeat(200)}`)], { effect: "write" });
     expect(long).toBe(
-      `this stage limits what its calls edit, so commands may only read: make ${"x".repeat(115)} is not known to only read`,
+      `this stage limits what its calls edit, so commands may only read: make ${"x".repeat(115)}… is not known to only read`,
     );
   });
 

@@ -143,6 +143,15 @@ describe("values of a run", () => {
     expect(output).toMatchObject({ ...failure("input", { exitCode: null }), message: expect.stringMatching(message) });
   });
 
+  test("are named in part without a part of a secret, where they cannot become an option", async () => {
+    const value = `--deploy-${"x".repeat(30)} https://user:hunter2-and-hunter3@host.example/`;
+    const { output } = await play(script({ command: [...node(PRINT_ARGUMENTS), "{{ctx.run.input.value}}"] }), {
+      value,
+    });
+    expect(JSON.stringify(output)).toContain("--deploy-xxx");
+    expect(JSON.stringify(output)).not.toContain("hunter");
+  });
+
   test.each<[string, NonNullable<AnyScript["stdin"]>, Json]>([
     ["the state's input", "input", { release: 3 }],
     [

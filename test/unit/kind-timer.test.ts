@@ -59,6 +59,16 @@ describe("a timer", () => {
     expect(await run).toMatchObject({ status: "completed", output: { elapsedMs: 0, timestamp: 1_000 } });
   });
 
+  test("whose template gives a long text names its beginning, without a part of a secret", async () => {
+    const { run } = started(
+      waits({ until: "{{ctx.run.input.at}}" }),
+      `${"soon ".repeat(16)}ghp_0123456789abcdefghij0123456789abcdef`,
+    );
+    const ended = JSON.stringify(await run);
+    expect(ended).toContain("soon soon");
+    expect(ended).not.toContain("0123");
+  });
+
   test.each(["soon", "", "-5", "2027-01-31T09:00:00", "NaN", "1e30"])(
     "whose template gives %j fails, and a route can lead on",
     async (at) => {

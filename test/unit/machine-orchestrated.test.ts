@@ -101,12 +101,12 @@ describe("the orchestrator's choice", () => {
     expect(trace.considered).toEqual(refused.slice(0, 40).map(({ to, why }) => ({ to, refused: why })));
   });
 
-  test("names first what was refused, shortened", async () => {
+  test("names first what was refused, shortened by whole words", async () => {
     const { step } = await machine();
     await step(completed(1));
-    const refused = [{ to: "t".repeat(81), why: "w".repeat(301) }];
+    const refused = [{ to: "t".repeat(81), why: `${"w ".repeat(149)}ghp_0123` }];
     const { trace } = await step({ ...completed({ to: "b" }), refused });
-    expect(trace.considered?.[0]).toEqual({ to: `${"t".repeat(80)}…`, refused: `${"w".repeat(300)}…` });
+    expect(trace.considered?.[0]).toEqual({ to: `${"t".repeat(80)}…`, refused: `${"w ".repeat(149)}…` });
     expect(trace.considered).toHaveLength(5);
   });
 

@@ -12,6 +12,7 @@ const SECRETS: readonly (readonly [string, string])[] = [
   ["private-key", key("")],
   ["private-key", key("RSA ")],
   ["private-key", key("ENCRYPTED ")],
+  ["private-key", key("PGP ").replaceAll("KEY-", "KEY BLOCK-")],
   ["api-key", `sk-${of(16)}`],
   ["api-key", "sk-ant-api03_aaaaaaaaa"],
   ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"].map((start) => ["github-token", start + of(20)] as const),
@@ -121,6 +122,7 @@ describe("values hidden by the name of their key, whatever they look like", () =
       "userApiKey",
       "passWord",
     ],
+    ...["DBPassword", "JWTToken", "AWSSecret", "myAPIKey", "HTTPCookie"],
   ];
   test.each(names)("%s", (name) => {
     const hidden = { [name]: `${REDACTION_MARKER}${name}]` };
@@ -144,6 +146,8 @@ describe("values hidden by the name of their key, whatever they look like", () =
     "passwordless",
     "tokenCount",
     "xsecret",
+    "TOKENIZER",
+    "XMLTokens",
   ])("%s is the name of something else", (name) => {
     expect(redactJson({ [name]: "value" })).toEqual({ [name]: "value" });
     expect(JSON.parse(redactedJson({ [name]: "value" }))).toEqual({ [name]: "value" });
@@ -180,6 +184,46 @@ describe("values that a text gives the name of a secret", () => {
     ["DB_PASSWORD=hunter22\nPORT=8080", "DB_PASSWORD=[…]\nPORT=8080"],
     ["API_KEY: 'abc defg'", "API_KEY: '[…]'"],
     ['export NPM_TOKEN="abcdef"', 'export NPM_TOKEN="[…]"'],
+    ["Api-Key: abcdef123456", "Api-Key: […]"],
+    // A value in quotes ends with them.
+    ['deploy --password "horse battery staple" --x', 'deploy --password "[…]" --x'],
+    ["deploy --password='two words' --x", "deploy --password='[…]' --x"],
+    ['deploy --password "a\\" b" --x', 'deploy --password "[…]" --x'],
+    [String.raw`deploy --password 'it'\''s mine' --x`, "deploy --password '[…]' --x"],
+    [`deploy --password 'it'"'"'s mine' --x`, "deploy --password '[…]' --x"],
+    [String.raw`deploy --password horse\ battery\ staple --x`, "deploy --password […] --x"],
+    ['deploy --password "horse battery', 'deploy --password "[…]'],
+    [String.raw`{"a":"deploy --password \"horse battery\" --x"}`, String.raw`{"a":"deploy --password \"[…]\" --x"}`],
+    ["deploy --db_password 'two words' --DBPassword x1y2", "deploy --db_password '[…]' --DBPassword […]"],
+    ["DB_PASSWORD='ab\"cdefghij' x", "DB_PASSWORD='[…]' x"],
+    ['DB_PASSWORD="ab\'cdefghij" x', 'DB_PASSWORD="[…]" x'],
+    // Nothing is expanded between single quotes.
+    ["A_TOKEN='$uper-one' B_TOKEN='<two-two' C_TOKEN='(three-3'", "A_TOKEN='[…]' B_TOKEN='[…]' C_TOKEN='[…]'"],
+    ["DB_PASSWORD  =  hunter22", "DB_PASSWORD  =  […]"],
+    ["DB_PASSWORD=hunter'22\"x", "DB_PASSWORD=[…]"],
+    ['CMD="deploy A_TOKEN=abcdef B_TOKEN=ghijkl"', 'CMD="deploy A_TOKEN=[…] B_TOKEN=[…]"'],
+    // An escaped quote does not end a value.
+    [String.raw`{"password":"ab\"cd","x":"y"}`, '{"password":"[…]","x":"y"}'],
+    [String.raw`{"password":"ab\\","x":"y"}`, '{"password":"[…]","x":"y"}'],
+    [String.raw`{\"password\":\"ab\\\"cd\",\"x\":1}`, String.raw`{\"password\":\"[…]\",\"x\":1}`],
+    [String.raw`{\"password\":\"ab\\\\\",\"x\":1}`, String.raw`{\"password\":\"[…]\",\"x\":1}`],
+    [
+      String.raw`{\\\"password\\\":\\\"ab\\\\\\\"cd\\\",\\\"x\\\":1}`,
+      String.raw`{\\\"password\\\":\\\"[…]\\\",\\\"x\\\":1}`,
+    ],
+    // Whole words in quotes.
+    ["deploy '--password=two words' --x", "deploy '--password=[…]' --x"],
+    ['docker run -e "DB_PASSWORD=two words" image', 'docker run -e "DB_PASSWORD=[…]" image'],
+    ["curl -d 'password=hunter22&a=b' https://h/", "curl -d 'password=[…]' https://h/"],
+    [`curl -H 'Authorization: Digest username="a", response="0123"' x`, "curl -H 'Authorization: […]' x"],
+    ['curl -H "X-Api-Key: it\'s" x', 'curl -H "X-Api-Key: […]" x'],
+    // Settings, in any case.
+    ["db_password=lowerSECRET1 deploy", "db_password=[…] deploy"],
+    ["spring.datasource.password=correcthorse", "spring.datasource.password=[…]"],
+    ["mvn -Dspring.datasource.password=correcthorse test", "mvn -Dspring.datasource.password=[…] test"],
+    ["aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/b", "aws_secret_access_key = […]"],
+    ["    7\tpassword = hunter2hunter2", "    7\tpassword = […]"],
+    ["const dbPassword = 'hunter 22';", "const dbPassword = '[…]';"],
   ];
   test.each(named)("%s", (text, wanted) => {
     const redacted = redactText(text);
@@ -198,6 +242,25 @@ describe("values that a text gives the name of a secret", () => {
     "https://h/?sort_key=abcdef&key=abcdef",
     '{"tokens":"abcdef","author":"someone","password":12345678,"token":""}',
     "TOKEN=short",
+    "const password = readPassword(); token = next()",
+    "password = user.password",
+    "this.token = token; self.token = next_token",
+    "const token = parser?.next; token = this->token; token = Kind::Token",
+    "key=value max_tokens=500 --token-limit 5",
+    "connect(host=host, password=password)",
+    "    password=password,",
+    "def connect(host, user=None, password=None):",
+    'PASSWORD = "k-123"; API_TOKEN=\'short\'; token = "none"',
+    "secret = undefined; password == other; token => token.value",
+    "token = tokens[0]\ntoken = await next()\ntoken = 12345678",
+    "token: Token | undefined, password: string",
+    "<Field token={token} password={passwords.first} />",
+    'add("--token=", token); ["--token=","abc"]; "--token=" + token',
+    '\'password=\' + encode(password); f"password={password}&user={user}"; "token=%s" % token',
+    'DB_PASSWORD="$OTHER" --token "$TOKEN" --token "$(cat x)" API_TOKEN="<token>"',
+    "API_TOKEN=\\$OTHER_TOKEN",
+    "fetch(url, { credentials: 'include' })",
+    `GITHUB_TOKEN: ${"$"}{{ secrets.GITHUB_TOKEN }}`,
   ])("%s stays", (text) => {
     expect(redactText(text)).toBe(text);
   });
@@ -262,6 +325,15 @@ test("a long text made to look like the beginning of many secrets is done in tim
     "--token ",
     "A_TOKEN=",
     "token",
+    "a.",
+    "token = a.",
+    "token=a,",
+    "token=\\",
+    "'\\''",
+    "token='\"",
+    '--token "',
+    "TOKEN  =  ",
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----",
   ];
   for (const part of parts) {
     const text = part.repeat(size / part.length);

@@ -14,6 +14,7 @@ import {
   unknownTool,
 } from "./denial.ts";
 import type { Envelope } from "./envelope.ts";
+import type { Cleaning } from "./excerpt.ts";
 import type { GuardVerdict } from "./guard-hooks.ts";
 import type { HardLimits } from "./hard-limits.ts";
 import type { CallScene, FileEdit, Subject, ToolCall, ToolResult } from "./subjects.ts";
@@ -110,7 +111,7 @@ const REPEATED = 3;
 const STUCK = 6;
 
 /** What a call is checked against. */
-export interface Policy extends HardLimits {
+export interface Policy extends HardLimits, Cleaning {
   readonly tools: ReadonlyMap<string, Tool>;
   /** Names of the tools that open nothing but the checked subjects; in mode `ask`, those that do not write need no approval. */
   readonly builtins: ReadonlySet<string>;
@@ -132,10 +133,6 @@ export interface Policy extends HardLimits {
   readonly notes?: ToolCall["notes"];
   /** Why no call may begin any more, if a time cap has passed. */
   readonly late?: string | undefined;
-  /** Masks secrets in reasons, which may quote patterns, tools and hooks. */
-  readonly mask?: (text: string) => string;
-  /** The arguments as a summary may show them. */
-  readonly redact?: (input: Json) => Json;
   /** Used instead of what the tool reports, for replays. */
   readonly subjects?: readonly Subject[] | undefined;
   /** Used instead of what the tool measures, for replays. */

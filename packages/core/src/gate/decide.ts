@@ -1,6 +1,7 @@
 import type { StateLimits } from "../definition/state-rules.ts";
 import type { Issue } from "../schema/schema.ts";
 import { allowsAnyLine, type Envelope, isWalled, whyOutside } from "./envelope.ts";
+import type { Cleaning } from "./excerpt.ts";
 import { type HardLimits, hardLimitOn } from "./hard-limits.ts";
 import type { Subject, ToolEffect } from "./subjects.ts";
 import { type CallUsage, type MeasuredEdits, whyBeyond } from "./usage.ts";
@@ -29,7 +30,7 @@ export interface LiveTool {
 }
 
 /** What the gate checks a call against, besides the envelope. */
-export interface GateState extends HardLimits {
+export interface GateState extends HardLimits, Cleaning {
   /** Absent when no live tool has the name. */
   readonly tool?: LiveTool | undefined;
   readonly mode: SecurityMode;
@@ -82,11 +83,11 @@ export function decide(call: NamedCall, envelope: Envelope | undefined, state: G
   }
   const beyond =
     state.limits &&
-    whyBeyond({ tool: name, effect: tool.effect, subjects, measured: tool.measured }, state.limits, state.usage);
+    whyBeyond({ tool: name, effect: tool.effect, subjects, measured: tool.measured }, state.limits, state.usage, state);
   if (beyond !== undefined) return { kind: "deny", cause: "limit", reason: beyond };
 
   if (envelope === undefined) return byMode(name, tool, subjects, state);
-  const why = whyOutside(envelope, name, subjects, state.workspace);
+  const why = whyOutside(envelope, name, subjects, state.workspace, state);
   return why === undefined ? { kind: "allow", by: "envelope" } : { kind: "prompt", why };
 }
 
@@ -109,7 +110,7 @@ function byMode(name: string, tool: LiveTool, subjects: readonly Subject[], stat
       if (tool.builtin && tool.effect !== "write") return { kind: "allow", by: "mode" };
       return { kind: "prompt", why: `the stage has no envelope and the security mode is ask` };
     case "allowlist": {
-      const why = whyOutside(state.allow, name, subjects, state.workspace);
+      const why = whyOutside(state.allow, name, subjects, state.workspace, state);
       if (why === undefined) return { kind: "allow", by: "mode" };
       return { kind: "deny", cause: "mode", reason: `not on the session's allowlist: ${why}` };
     }

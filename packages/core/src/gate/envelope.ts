@@ -7,6 +7,7 @@ import {
   type ToolPattern,
 } from "../definition/patterns/tool-pattern.ts";
 import type { AllowedTool } from "../definition/state-rules.ts";
+import { type Cleaning, commandExcerpt } from "./excerpt.ts";
 import { insideRoot } from "./hard-limits.ts";
 import type { Reach, Subject, Workspace } from "./subjects.ts";
 
@@ -104,6 +105,7 @@ export function whyOutside(
   tool: string,
   subjects: readonly Subject[],
   workspace: Workspace,
+  cleaning: Cleaning = {},
 ): string | undefined {
   const rules = envelope.rulesFor(tool);
   if (rules.length === 0)
@@ -119,6 +121,7 @@ export function whyOutside(
     walled: kinds.has("sandboxed"),
     listed: listed.length === 0 ? "none" : listed.length < commands.length ? "some" : "all",
     root: workspace.root,
+    cleaning,
   };
   for (const subject of subjects) {
     const why = faultOf(subject, scene);
@@ -140,6 +143,7 @@ interface Scene {
   /** Which commands of the call are listed by a scope. */
   readonly listed: "none" | "some" | "all";
   readonly root: string;
+  readonly cleaning: Cleaning;
 }
 
 function faultOf(subject: Subject, scene: Scene): string | undefined {
@@ -204,21 +208,23 @@ function rulesOf(
 }
 
 function commandFault(command: CommandSubject, scene: Scene): string | undefined {
-  const { envelope, rules, plain, listed, root } = scene;
+  const { envelope, rules, plain, listed, root, cleaning } = scene;
   const { argv, dynamic, assignments, readOnly, why } = command;
-  const shown = excerpt(argv.join(" "));
-  if (assignments.length > 0) return `${shown} runs with ${assignments.join(", ")} changed, which no rule covers`;
-  if (dynamic[0] !== false) return `the program of ${shown} is known only when it runs`;
+  if (assignments.length > 0)
+    return `${commandExcerpt(argv, cleaning)} runs with ${assignments.join(", ")} changed, which no rule covers`;
+  if (dynamic[0] !== false) return `the program of ${commandExcerpt(argv, cleaning)} is known only when it runs`;
   const covering = rulesOf(command, rules, root);
   if (covering.length > 0) {
     if (envelope.mayWrite) return undefined;
     const faults = covering.map(
-      (rule) => overstepOf(command, rule) ?? optionFault(command, rule, scene) ?? folderFault(command, rule, scene),
+      (rule) =>
+        overstepOf(command, rule, scene) ?? optionFault(command, rule, scene) ?? folderFault(command, rule, scene),
     );
     return faults.includes(undefined) ? undefined : faults[0];
   }
   // Next to a listed command, a read-only command such as `head` only shows its output.
   if (readOnly && (plain || listed !== "none")) return undefined;
+  const shown = commandExcerpt(argv, cleaning);
   if (!plain) return `${shown} does not match ${texts(rules)}`;
   if (envelope.mayWrite) return undefined;
   return why === undefined
@@ -227,9 +233,13 @@ function commandFault(command: CommandSubject, scene: Scene): string | undefined
 }
 
 /** A rule for a read-only prefix covers only reading: `git log *` must not allow writing a file or running a program. */
-function overstepOf({ argv, why, readsWith }: CommandSubject, { text, command }: ToolPattern): string | undefined {
+function overstepOf(
+  { argv, why, readsWith }: CommandSubject,
+  { text, command }: ToolPattern,
+  { cleaning }: Scene,
+): string | undefined {
   if (why === undefined || command === undefined || readsWith?.includes(command.words) !== true) return undefined;
-  return `${excerpt(argv.join(" "))}: ${why}, which ${text} does not cover in a stage that may not write files`;
+  return `${commandExcerpt(argv, cleaning)}: ${why}, which ${text} does not cover in a stage that may not write files`;
 }
 
 /** Options, mostly of test runners, that name neither a program to run nor a file to write. */
@@ -246,17 +256,17 @@ const MAKE = /(?:^|\/)g?make$/;
 function optionFault(
   { argv, dynamic, readOnly }: CommandSubject,
   { text, command }: ToolPattern,
-  { walled }: Scene,
+  { walled, cleaning }: Scene,
 ): string | undefined {
   if (walled || readOnly || command === undefined) return undefined;
   if (dynamic.includes(true))
-    return `${excerpt(argv.join(" "))} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
+    return `${commandExcerpt(argv, cleaning)} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
   const { words, stars } = command;
   const starred = argv.filter((_word, at) => at >= words || stars.includes(at));
   const isTouch = (word: string): boolean => word === "-t" && MAKE.test(argv[0] ?? "");
   const odd = starred.find((word) => /^-|=/.test(word) && (!PLAIN_OPTION.test(word) || isTouch(word)));
   if (odd === undefined) return undefined;
-  return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
+  return `${commandExcerpt([odd], cleaning)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }
 
 /** A scope of all files. */
@@ -269,7 +279,7 @@ const EVERYTHING = /^(?:\*\*\/)*\*\*(?:\/\*)?$/;
 function folderFault(
   { argv, readOnly, folder }: CommandSubject,
   { command }: ToolPattern,
-  { envelope, walled, root }: Scene,
+  { envelope, walled, root, cleaning }: Scene,
 ): string | undefined {
   if (folder === undefined || readOnly || walled || command?.folder !== undefined) return undefined;
   const path = insideRoot(root, folder);
@@ -279,11 +289,5 @@ function folderFault(
   if (writer === undefined) return undefined;
   const place = path ?? folder;
   const word = /\s/.test(place) ? `'${place}'` : place;
-  return `${excerpt(argv.join(" "))} runs in ${place}, where it may run files that ${writer.text} lets a stage write: run it in the workspace's root, or list it with its folder, as Bash(cd ${word} && …)`;
-}
-
-const LONGEST_EXCERPT = 120;
-
-function excerpt(text: string): string {
-  return text.length <= LONGEST_EXCERPT ? text : `${text.slice(0, LONGEST_EXCERPT)}…`;
+  return `${commandExcerpt(argv, cleaning)} runs in ${place}, where it may run files that ${writer.text} lets a stage write: run it in the workspace's root, or list it with its folder, as Bash(cd ${word} && …)`;
 }

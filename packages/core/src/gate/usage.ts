@@ -1,6 +1,7 @@
 // What the calls of an execution have used of its hard limits, and which call would go beyond one.
 import type { StateLimits } from "../definition/state-rules.ts";
 import { isWalled } from "./envelope.ts";
+import { type Cleaning, commandExcerpt } from "./excerpt.ts";
 import type { FileEdit, Subject, ToolEffect } from "./subjects.ts";
 
 /** The sum over calls in their order. Each of `countCall`, `countAllowed` and `countResult` adds to it. */
@@ -61,13 +62,18 @@ interface MeasuredCall {
 }
 
 /** Why a call would go beyond a limit; undefined if it would not. `usage` is that of the calls before it. */
-export function whyBeyond(call: MeasuredCall, limits: StateLimits, usage: CallUsage = NO_CALLS): string | undefined {
+export function whyBeyond(
+  call: MeasuredCall,
+  limits: StateLimits,
+  usage: CallUsage = NO_CALLS,
+  cleaning: Cleaning = {},
+): string | undefined {
   const { maxToolCalls } = limits;
   if (maxToolCalls !== undefined && usage.calls >= maxToolCalls)
     return `this stage may run ${counted(maxToolCalls, "tool call")}, and ${usage.calls} were run`;
   if (!limitsEdits(limits) || !mayWrite(call)) return undefined;
   const { measured } = call;
-  if (measured === undefined) return whyUnmeasured(call);
+  if (measured === undefined) return whyUnmeasured(call, cleaning);
   return measured.ok ? whyTooMuch(measured.edits, limits, usage) : measured.reason;
 }
 
@@ -89,7 +95,7 @@ function whyTooMuch(
 }
 
 /** Without a measure, only commands may run: those that are known to only read, or whose sandbox keeps the workspace as it is. */
-function whyUnmeasured({ tool, subjects }: MeasuredCall): string | undefined {
+function whyUnmeasured({ tool, subjects }: MeasuredCall, cleaning: Cleaning): string | undefined {
   const commands = subjects.filter((subject) => subject.kind === "command");
   const writes = subjects.some((subject) => subject.kind === "path" && subject.access === "write");
   if (isWalled(subjects)) return undefined;
@@ -98,14 +104,13 @@ function whyUnmeasured({ tool, subjects }: MeasuredCall): string | undefined {
     return `${rule}, and ${tool} does not report what its calls change`;
   const unread = commands.find(({ readOnly }) => !readOnly);
   if (unread !== undefined)
-    return `${rule}, so commands may only read: ${unread.argv.join(" ").slice(0, LONGEST_EXCERPT)} ${unread.why === undefined ? "is not known to only read" : `does more (${unread.why})`}`;
+    return `${rule}, so commands may only read: ${commandExcerpt(unread.argv, cleaning)} ${unread.why === undefined ? "is not known to only read" : `does more (${unread.why})`}`;
   if (commands.length > 0 && !writes && subjects.every(({ kind }) => READING.includes(kind))) return undefined;
   return `${rule}, so commands may only read, and this line may do more`;
 }
 
 /** What a line that only reads consists of, beside commands and paths that are checked one by one. */
 const READING: readonly Subject["kind"][] = ["command", "path", "line"];
-const LONGEST_EXCERPT = 120;
 
 /** Whether a call may write as far as its tool says. */
 function mayWrite({ effect, subjects }: MeasuredCall): boolean {

@@ -114,8 +114,8 @@ const SECRET_NAME = new RegExp(
   "i",
 );
 
-/** A word boundary in camel case. */
-const NEXT_WORD = /(?<=[a-z0-9])(?=[A-Z])/g;
+/** A word boundary in camel case, also behind an acronym: `dbPassword`, `DBPassword`. */
+const NEXT_WORD = /(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g;
 
 /** Whether the name of a key, variable, header or parameter suggests a secret. */
 function namesSecret(name: string): boolean {
@@ -124,7 +124,10 @@ function namesSecret(name: string): boolean {
 
 /** Well-known forms of secrets, which are recognized without a name. */
 export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[] = [
-  ["private-key", /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g],
+  [
+    "private-key",
+    /-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)/g,
+  ],
   ["api-key", /\bsk-[A-Za-z0-9_-]{16,}/g],
   ["github-token", /\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})/g],
   ["google-key", /\bAIza[A-Za-z0-9_-]{30,}/g],
@@ -138,35 +141,76 @@ export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[]
 ];
 
 /** The end of a name that may name a secret; `namesSecret` decides. */
-const END = "(?:password|passwd|passphrase|secret|token|key|authorization|cookie|credentials?)";
-/** Notations for a named value in a text. Each captures the text before the value, the name and the value. */
-const NAMED: readonly (readonly [way: string, source: string])[] = [
-  // "name": "value", also in JSON inside a JSON string.
-  [
-    "json",
-    String.raw`(?<before>(?<quote>\\{0,8}["'])(?<name>[\w.-]{0,48}${END})\k<quote>\s{0,8}:\s{0,8}\k<quote>)(?<value>(?:(?!\k<quote>)[^\r\n])+)`,
-  ],
-  // Name: value, as in headers. Only these two one-word names, since code and prose use the same notation.
-  [
-    "header",
-    String.raw`(?<before>(?<![\w-])(?<name>authorization|cookie|[a-z][a-z0-9-]{0,40}-${END}):[ \t]{0,8})(?<value>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
-  ],
-  // ?name=value and &name=value
-  ["query", String.raw`(?<before>[?&;](?<name>[\w.-]{0,48}${END})=)(?<value>[^\s&;#"'<>${"`"}\\]{4,})`],
-  // --name=value and --name value
-  [
-    "flag",
-    String.raw`(?<before>(?<![\w-])--(?<name>[a-z0-9-]{0,48}${END})(?:=|[ \t]{1,4})["']?)(?<value>[^\s"'${"`"}$<-][^\s"'${"`"}\\]{3,})`,
-  ],
-];
-/** NAME=value and NAME: value, as in .env files. A reference to another variable is not a secret. */
-const VARIABLE =
-  /(?<before>(?<![\w-])(?<name>[A-Z][A-Z0-9_]{0,63})\s?[=:]\s?["']?)(?<value>(?!process\.|import\.|os\.)[^\s"'`$<(\\](?:(?<=["'].)[^\r\n"'\\]{5,}|[^\s"'`\\]{5,}))/g;
-/** Every notation with its pattern. */
+const END = `(?:${SECRET_WORDS.map((word) => word.replace("-", "[-_]?")).join("|")})`;
+
+/** A quote and the backslashes before it: none, one in a string, three in a string inside a string. */
+const QUOTE = String.raw`(?<quote>(?<slashes>\\{0,8})["'])`;
+/** In a value: an escaped quote or backslash, and the ways in which a shell writes `'` between single quotes. */
+const ESCAPED = String.raw`\k<slashes>\\\k<slashes>[\\"']|\\{1,8}'|'\\{1,8}''|'\\{0,8}"'\\{0,8}"'`;
+/** A character of a value in quotes, which ends with its line if they are not closed. */
+const QUOTED = String.raw`(?:${ESCAPED}|(?!\k<quote>)[^\r\n])`;
+/** Like `QUOTED`, for values that may stand in a text with escaped ends of lines. */
+const QUOTED_WORD = String.raw`(?:${ESCAPED}|(?!\k<quote>|\\{1,8}[nr])[^\r\n])`;
+/** A character of a value without quotes. Blanks may be escaped, and a quote inside a word is part of it. */
+const BARE = String.raw`(?:[^\s"'${"`"}\\]|\\{1,8}(?: |[^\w\s"'${"`"}\\])|(?<=\w)["'](?=\w))`;
+/** Behind a quote: code after its end, as in `"--token=" + token`; a reference in double quotes; a placeholder. */
+const NO_VALUE = [
+  String.raw`[,;:)\]}+]{0,3}(?:\s|$|\\{0,8}["'])`,
+  String.raw`(?<=")(?:[$${"`"}]|<[^<>"\r\n]{1,60}>\\{0,8}")`,
+  String.raw`\{[\w.$:!]{0,60}\}`,
+  String.raw`%(?:\(|[sdv](?!\w))`,
+].join("|");
+/** A value in quotes or without, of at least as many characters. `not` is how one without quotes does not begin. */
+function namedValue(least: number, leastBare: number, not: string): string {
+  return `(?:${QUOTE}(?!${NO_VALUE})(?<quoted>${QUOTED}{${least},})|(?!${not})(?<bare>${BARE}{${leastBare},}))`;
+}
+/** Around the sign between a name and its value. */
+const GAP = String.raw`(?:[ \t]{0,8}|\s)`;
+
+/**
+ * Notations for a named value in a text. Each captures the name and the value, which is the end of what is found. A name that begins
+ * without a mark is read backwards from its end: reading every word as a name takes four times as long.
+ */
 export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])[] = [
-  ...NAMED.map(([way, source]) => [way, new RegExp(source, "gi")] as const),
-  ["variable", VARIABLE],
+  // "name": "value", also in JSON inside a JSON string.
+  notation("json", [
+    String.raw`${QUOTE}(?<name>[\w.-]{0,48}${END})\k<quote>`,
+    String.raw`\s{0,8}:\s{0,8}\k<quote>(?<quoted>${QUOTED}+)`,
+  ]),
+  // "name=value", "--name=value" and "-Dname=value": a word in quotes. Also a header, which may hold other quotes.
+  notation("word", [
+    String.raw`${QUOTE}(?:--|-[A-Z])?(?<name>[\w.-]{0,48}${END})`,
+    String.raw`(?:=|(?<=["'](?:authorization|cookie|[a-z][a-z0-9]{0,40}-[a-z0-9-]{1,60})):[ \t]{0,8})`,
+    `(?!${NO_VALUE})(?<quoted>${QUOTED_WORD}{4,})`,
+  ]),
+  // Name: value, as in headers. Only these two one-word names, since code and prose use the same notation.
+  notation("header", [
+    String.raw`${END}:(?<=(?<![\w-])(?<name>authorization|cookie|[a-z](?=[a-z0-9]{0,40}-)[a-z0-9-]{0,64}):)`,
+    String.raw`[ \t]{0,8}(?<bare>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
+  ]),
+  // ?name=value and &name=value
+  notation("query", [String.raw`[?&;](?<name>[\w.-]{0,48}${END})=(?<bare>[^\s&;#"'<>${"`"}\\]{4,})`]),
+  // --name=value and --name value
+  notation("flag", [String.raw`(?<![\w-])--(?<name>[\w.-]{0,48}${END})(?:=|[ \t]{1,4})`, namedValue(1, 4, "[$<-]")]),
+  // NAME=value and NAME: value, as in .env files. A reference to another variable is not a secret.
+  notation(
+    "variable",
+    [
+      String.raw`${END.toUpperCase()}${GAP}[=:](?<=(?<![\w-])(?<name>[A-Z0-9_]{1,64})${GAP}[=:])${GAP}`,
+      namedValue(6, 6, String.raw`\\{0,8}[$<(]|process\.|import\.|os\.`),
+    ],
+    "g",
+  ),
+  // name=value, as in settings files. Code is written like this too, so `isCode` decides about a value without quotes.
+  notation("setting", [
+    String.raw`${END}(?<blank>[ \t]{0,8})=(?<=(?<![\w.-])(?:-[A-Z])?(?<name>\w[\w.-]{0,64})[ \t]{0,8}=)[ \t]{0,8}`,
+    namedValue(6, 6, String.raw`\\{0,8}[$<({[=>]`),
+  ]),
 ];
+
+function notation(way: string, sources: readonly string[], flags = "gi"): readonly [way: string, pattern: RegExp] {
+  return [way, new RegExp(sources.join(""), flags)];
+}
 
 /** Whether any pattern or name could match, since most texts hold no secret. One test of both in any case takes twice as long. */
 function mayHoldSecret(text: string): boolean {
@@ -190,10 +234,29 @@ export function redactText(text: string): string {
 function withoutValue(found: string, ...rest: readonly unknown[]): string {
   const groups = rest.at(-1);
   if (!isGroups(groups)) return found;
-  const { before = "", name = "", value = "" } = groups;
+  const { name = "", quoted, bare = "", blank } = groups;
+  const value = quoted ?? bare;
   if (!namesSecret(name) || value.startsWith(REDACTION_MARKER)) return found;
-  return `${before}${REDACTION_MARKER}${name}]`;
+  if (quoted === undefined && blank !== undefined && isCode(bare, blank !== "")) return found;
+  return `${found.slice(0, -value.length)}${REDACTION_MARKER}${name}]`;
 }
+
+/** A name or a path to a member, which code uses as a value. */
+const PATH = String.raw`^[&*!@]{0,2}[A-Za-z_$][\w$]*(?<member>(?:\??\.|->|::)[A-Za-z_$#][\w$]*)*`;
+const ONLY_PATH = new RegExp(`${PATH};?$`);
+/** A call or an index, and a name that ends an argument, a list or a block. */
+const USED_PATH = new RegExp(String.raw`${PATH}(?:[!?]?[([<]|[,)\]}]+[;:]?$)`);
+
+/** Whether a value without quotes reads as code: a call, a member, and between blanks also a number or a name that is no key. */
+function isCode(value: string, hasBlanks: boolean): boolean {
+  const path = ONLY_PATH.exec(value);
+  if (path?.groups?.member !== undefined || USED_PATH.test(value)) return true;
+  if (!hasBlanks) return false;
+  if (path === null) return /^[\d_.]+[,;]?$/.test(value);
+  return value.endsWith(";") || value.length < SHORTEST_KEY || !/\d/.test(value);
+}
+
+const SHORTEST_KEY = 8;
 
 function isGroups(value: unknown): value is Readonly<Record<string, string | undefined>> {
   return typeof value === "object" && value !== null;

@@ -1,6 +1,7 @@
 // What follows a state that names it itself, and a state of an orchestrated run.
 import { isJsonObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
 import { suggestOneOf } from "../base/problems.ts";
+import { wholeWords } from "../base/whole-words.ts";
 import type { AnyChoice } from "../definition/choice.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { RouteChooser } from "../definition/spec.ts";
@@ -29,7 +30,7 @@ export function consideredBy({ targets, refused }: Choosing): { readonly conside
     const why = cappedTarget(target);
     return why === undefined ? { to: target.state } : { to: target.state, refused: why };
   });
-  const tried = refused.map(({ to, why }) => ({ to: cut(to, 80), refused: cut(why, LONGEST_REFUSAL) }));
+  const tried = refused.map(({ to, why }) => ({ to: cut(to, 80), refused: wholeWords(why, LONGEST_REFUSAL) }));
   return { considered: [...tried, ...capped].slice(0, MOST_TARGETS) };
 }
 
@@ -45,7 +46,7 @@ export function readChosenRoute(output: unknown, chooser: RouteChooser): ReadCho
   if (!own.ok || !isJsonObject(own.value)) return no('its output is not a choice, such as { to: "review", input: {} }');
   const { reason, ...chosen } = own.value;
   if (reason !== undefined && typeof reason !== "string") return no("its reason is not a text");
-  const said = reason === undefined || reason.trim() === "" ? {} : { reason: cut(reason, LONGEST_REASON) };
+  const said = reason === undefined || reason.trim() === "" ? {} : { reason: wholeWords(reason, LONGEST_REASON) };
   if ("return" in chosen && chooser.ends === true) return { ok: true, choice: { kind: "return" }, ...said };
   return "end" in chosen ? readEnd(chosen, chooser, said) : readTarget(chosen, chooser, said);
 }

@@ -1,6 +1,7 @@
 import { messageOf } from "../base/errors.ts";
 import { deepFreeze, isJson, isPromiseLike, type Json, type JsonObject } from "../base/json.ts";
 import { thrownAt } from "../base/source-place.ts";
+import { wholeWords } from "../base/whole-words.ts";
 import { declaredTargets, readPatch, sentEventFault } from "../definition/choice.ts";
 import { isRowOf, routesPause } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
@@ -217,7 +218,7 @@ export async function decideEvent(
   const trace = {
     by,
     event,
-    ...(typeof rationale === "string" ? { rationale: rationale.slice(0, MOST_RATIONALE).toWellFormed() } : {}),
+    ...(typeof rationale === "string" ? { rationale: wholeWords(rationale, MOST_RATIONALE - 1) } : {}),
     ...(Object.keys(patch.value).length === 0 ? {} : { context: patch.value }),
     ...found.trace,
   } as const;

@@ -10,7 +10,14 @@ import {
   type State,
   type StateExecutor,
 } from "@sluice/core";
-import { type CompiledTemplate, createReport, isObject, type Report, stateSpec } from "@sluice/core/runtime";
+import {
+  type CompiledTemplate,
+  createReport,
+  isObject,
+  type Report,
+  redactText,
+  stateSpec,
+} from "@sluice/core/runtime";
 import { type Duration, parseDuration } from "./duration.ts";
 import { cancelled, completed, type ErasedCommon, failed, type KindCommon, templateAt } from "./kind-common.ts";
 
@@ -134,7 +141,7 @@ function readPointInTime(value: unknown): PointInTime {
 }
 
 function shortened(text: string): string {
-  return text.length > 100 ? `${text.slice(0, 100)}…` : text;
+  return text.length > 100 ? `${redactText(text).slice(0, 100)}…` : text;
 }
 
 function timerOf(options: unknown): TimerSpec {

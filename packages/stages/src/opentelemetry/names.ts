@@ -8,10 +8,7 @@ const NAME = /^[A-Za-z][\w.:@/-]{0,127}$/;
 
 /** A foreign text as an attribute: redacted, without control characters, and short. */
 export function clean(text: string): string {
-  return redactText(text.slice(0, 2 * LONGEST).toWellFormed())
-    .replaceAll(/\p{C}/gu, "\uFFFD")
-    .slice(0, LONGEST)
-    .toWellFormed();
+  return redactText(text.toWellFormed()).replaceAll(/\p{C}/gu, "\uFFFD").slice(0, LONGEST).toWellFormed();
 }
 
 /** A recorded text as an attribute; undefined for any other value. */

@@ -61,11 +61,24 @@ export class LiveText {
 
   #limited(text: string): string {
     if (text.length <= LONGEST * 1.5) return text;
-    const line = text.indexOf("\n", text.length - LONGEST);
-    const from = line === -1 ? text.length - LONGEST : line + 1;
+    const from = beginningOf(text, text.length - LONGEST);
     this.#cut += from;
     return text.slice(from).toWellFormed();
   }
+}
+
+/** How many places a text is tried to begin at. */
+const MOST_PLACES = 20;
+
+/** Where the rest of a text can begin, at a line or a word, and is redacted as in the whole text; its end if nowhere. */
+function beginningOf(text: string, least: number): number {
+  const whole = redactText(text);
+  const line = text.indexOf("\n", least);
+  const places = line === -1 ? [least] : [line + 1];
+  const blank = /\s/g;
+  blank.lastIndex = least;
+  while (places.length < MOST_PLACES && blank.test(text)) places.push(blank.lastIndex);
+  return places.find((at) => whole.endsWith(redactText(text.slice(at).toWellFormed()))) ?? text.length;
 }
 
 function isAfter(one: ModelCall, other: ModelCall): boolean {

@@ -1,6 +1,7 @@
 // The last word of an orchestrator, after its run has ended and before that is recorded.
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json, textField } from "../../base/json.ts";
+import { wholeWords } from "../../base/whole-words.ts";
 import type { StepCall, StepOptions, StepRunner } from "../../journal/seam.ts";
 import { apply, countOf } from "../../machine/machine-state.ts";
 import type { MachineEnd } from "../../machine/transition-types.ts";
@@ -71,9 +72,8 @@ function inputOf(end: MachineEnd): Json {
 function readAcknowledgement(output: Json): Acknowledgement | undefined {
   const text = textField(output, "text");
   if (text === undefined) return undefined;
-  const said = text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT).toWellFormed()}…`;
   const input = field(field(output, "followUp"), "input");
-  return { text: said, ...(input === undefined ? {} : { followUp: { input } }) };
+  return { text: wholeWords(text, LONGEST_TEXT), ...(input === undefined ? {} : { followUp: { input } }) };
 }
 
 /** The steps of a run that has ended: a cancel that came before does not abort them. */

@@ -12,7 +12,7 @@ import {
   type StageContext,
   type StepCall,
 } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import { messageOf, redactText } from "@sluice/core/runtime";
 import {
   CALL_VARIABLE,
   endSurvivors,
@@ -92,7 +92,7 @@ export function renderCommand(command: CommandSpec | undefined, ctx: StageContex
       if (word.includes("\0")) return { fault: `command[${index}] holds a NUL, which no argument can` };
       if (argv[index]?.references[0]?.place.offset === 0 && word.startsWith("-"))
         return {
-          fault: `command[${index}] begins with a value that starts with "-", which the program would read as an option: ${JSON.stringify(word.slice(0, 60))}. Put text before the value, such as "./" or "--name="`,
+          fault: `command[${index}] begins with a value that starts with "-", which the program would read as an option: ${JSON.stringify(redactText(word).slice(0, 60))}. Put text before the value, such as "./" or "--name="`,
         };
     }
     const variables = [...env].map(([name, value]) => [name, value.render(ctx)] as const);
