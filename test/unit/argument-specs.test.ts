@@ -544,6 +544,10 @@ const READS: readonly (readonly [line: string, paths: string])[] = [
   ["git symbolic-ref --short HEAD", ""],
 ];
 
+function opened(reading: Reading | undefined): readonly string[] {
+  return reading?.kind === "reads" ? [...reading.trees, ...reading.paths] : [];
+}
+
 describe("what only reads, and which paths it opens", () => {
   let here: Scene;
   beforeAll(() => {
@@ -553,12 +557,58 @@ describe("what only reads, and which paths it opens", () => {
   test.each(READS)("%s", (line, paths) => {
     const reading = here.judge(words(line));
     expect(reading).toMatchObject({ kind: "reads" });
-    const named = reading?.kind === "reads" ? reading.paths.map((path) => path.replace(here.root, "@")) : [];
+    const named = opened(reading).map((path) => path.replace(here.root, "@"));
     expect(named.join(" ")).toBe(paths);
     if (reading?.kind === "reads" && !/^(?:npm|tree|node)$/.test(reading.argv[0] ?? "") && !line.includes("@{u}")) {
       const wrong = /unknown option|unrecognized|invalid option|usage:|ambiguous argument|not a valid|fatal: bad/i;
       if (!/stash show|jq/.test(line)) expect(here.run(reading.argv)).not.toMatch(wrong);
     }
+  });
+});
+
+describe("which paths are opened with all below them", () => {
+  let here: Scene;
+  beforeAll(() => {
+    here = scene();
+  });
+  test.each([
+    ["grep -r x folder a.txt", "folder a.txt"],
+    ["grep -R x folder", "folder"],
+    ["grep -d recurse x folder", "folder"],
+    ["grep -rf a.txt folder", "folder"],
+    ["grep x folder", ""],
+    ["rg x folder", "folder"],
+    ["rg --files", "."],
+    ["find folder -newer a.txt", "folder"],
+    ["find folder -exec grep -r x {} folder2 ;", "folder folder2"],
+    ["diff -r folder folder2", "folder folder2"],
+    ["diff folder a.txt", "folder a.txt"],
+    ["ls folder", ""],
+    ["ls -R folder", "folder"],
+    ["ls --recursive", "."],
+    ["du -s folder", "folder"],
+    ["tree -L 2 folder", "folder"],
+    ["cat a.txt folder/x.txt", ""],
+    ["stat folder", ""],
+    ["git log -p -- folder", "folder"],
+    ["git log -- folder", ""],
+    ["git log --stat -- folder", ""],
+    ["git show HEAD -- folder", "folder"],
+    ["git show HEAD:folder", ""],
+    ["git diff -- folder a.txt", "folder a.txt"],
+    ["git diff -- 'folder*'", "."],
+    ["git diff", "@"],
+    ["git diff --stat -- folder", ""],
+    ["git diff HEAD:folder HEAD:folder2", "@/folder @/folder2"],
+    ["git grep x -- folder", "folder"],
+    ["git grep x HEAD:folder", "@/folder"],
+    ["git blame a.txt", ""],
+    ["git ls-files folder", ""],
+    ["git stash show -p", "@"],
+  ])("%s: %s", (line, trees) => {
+    const reading = here.judge(words(line));
+    const given = reading?.kind === "reads" ? reading.trees : [`not known to read: ${reading?.why}`];
+    expect(given.map((path) => path.replace(here.root, "@")).join(" ")).toBe(trees);
   });
 });
 
@@ -820,8 +870,7 @@ describe("a workspace below the top of its repository", () => {
     (line) => {
       const here = outer();
       const reading = here.judge(words(line));
-      const named = reading?.kind === "reads" ? reading.paths : [];
-      expect(named).toEqual([join(here.base, "secret.txt")]);
+      expect(opened(reading)).toEqual([join(here.base, "secret.txt")]);
     },
   );
 });

@@ -51,7 +51,7 @@ export function readTree(args: readonly string[]): Reading {
       return unknown(`tree ${word} ${what}`);
     }
   }
-  return reads(["tree", ...args], paths.length === 0 ? ["."] : paths);
+  return reads(["tree", ...args], [], paths.length === 0 ? ["."] : paths);
 }
 
 /** Parsed by hand: options are known by their first letters, and a second operand is written. */
