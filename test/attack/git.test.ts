@@ -614,4 +614,25 @@ describe("options and variables on the line", () => {
     const after = await attack(here, { allowedTools: ["Bash", "Read(src/**)"], calls: lines.map(bash) });
     expect(after.sent).not.toContain(INSIDE);
   });
+
+  test("lets no content of other files be guessed: never an answer to a pattern", async () => {
+    const here = scene();
+    repository(here);
+    here.put("secret.txt", "password=hunter2\n");
+    const lines = [
+      "git diff --numstat -I ^password=h",
+      "git diff --stat --ignore-matching-lines=^password=h",
+      "git log --numstat -I ^INSIDE",
+      "git log --name-only -S INSIDE",
+      "git log --name-only -G INSIDE",
+      "git whatchanged --numstat -I ^INSIDE",
+      "git stash show --numstat -I ^password=h",
+    ];
+    const narrow = { allowedTools: ["Bash", "Read(src/**)"] };
+    const guessed = await attack(here, { ...narrow, calls: lines.map(bash) });
+    expect(guessed.outcomes).toEqual(lines.map(() => "no_interactor"));
+    const own = ["git diff --numstat -I ^password=h -- src", "git log --numstat -I ^x -- src", "git diff --numstat"];
+    const allowed = await attack(here, { ...narrow, calls: own.map(bash) });
+    expect(allowed.outcomes).toEqual(["ok", "ok", "ok"]);
+  });
 });

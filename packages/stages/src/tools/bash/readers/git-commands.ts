@@ -1,4 +1,5 @@
 import { type OptionSpec, type Options, valuesOf } from "./options.ts";
+import { words } from "./reading.ts";
 
 /** The argument spec of one subcommand. */
 export interface GitCommand extends OptionSpec {
@@ -28,7 +29,7 @@ const PATCHES =
   "patch unified? patch-with-stat color-moved? color-moved-ws? word-diff? word-diff-regex: color-words? check binary function-context " +
   "cc diff-merges: combined-all-paths";
 const DIFF_LETTERS = "pusztwbRaWDS:G:I:U?M?C?B?l:";
-const PATCH_NAMES = new Set(["p", "u", "U", "W", "c", "m", "L", "S", "G", ...PATCHES.replace(/[:?]/g, "").split(" ")]);
+const PATCH_NAMES = words(`p u U W c m L S G I ignore-matching-lines ${PATCHES.replace(/[:?]/g, "")}`);
 const SUMMARY_NAMES = new Set(["s", "no-patch", "quiet", ...SUMMARIES.replace(/[:?]/g, "").split(" ")]);
 
 const WALKS =
