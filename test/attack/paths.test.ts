@@ -497,6 +497,30 @@ describe.each(["off", "try"] as const)("a scope that ends in a name, with sandbo
   });
 });
 
+test("a search that xargs starts without a name: never reads the current folder instead", async () => {
+  const here = scene();
+  here.put("src/store/x.ts", "y\n");
+  const nothing = [
+    "find src -name nothing",
+    "find src -name nothing -print0",
+    "rg -l nothing src",
+    "grep -rl nothing src",
+  ];
+  const lines = nothing.flatMap((line) =>
+    ["grep -r .", "grep -r -e .", "-n1 grep -r .", "nice grep -r .", "ls -R", "du -a", "ls"].map(
+      (command) => `${line} | xargs ${line.endsWith("0") ? "-0 " : ""}${command}`,
+    ),
+  );
+  const after = await attack(here, {
+    allowedTools: ["Bash", "Read(src/**)"],
+    sandbox: "off",
+    calls: [...lines, "find src -name nothing | xargs wc -l", "find src -name b.ts | xargs grep -rn b"].map(bash),
+  });
+  expect(after.sent).not.toContain(INSIDE);
+  expect(JSON.stringify(after.outputs)).not.toContain("docs");
+  expect(after.outputs.slice(-2)).toEqual(["0\n", "1:export const b = 1;\n"]);
+});
+
 describe("what a write leaves behind", () => {
   attacks(FILES, [
     {

@@ -144,7 +144,17 @@ function throughXargs(argv: readonly string[], shell: Shell, found: readonly str
       trees: trees.filter((path) => !holds(path)),
     };
   });
-  return { argv: [located("xargs", shell).path, ...own, ...words], commands };
+  const needsItem = found !== undefined && replaces === undefined && opensMore(command, commands, shell);
+  return { argv: [located("xargs", shell).path, ...(needsItem ? ["-r"] : []), ...own, ...words], commands };
+}
+
+/** Whether a command opens other paths without the items of xargs, which would run it once if there are none: `grep -r x`. */
+function opensMore(command: readonly string[], judged: readonly OpeningCommand[], shell: Shell): boolean {
+  const opened = ({ paths, trees }: OpeningCommand): readonly string[] => [...paths, ...trees];
+  const known = new Set(judged.flatMap(opened));
+  return external(command, shell).commands.some(
+    (one) => !one.command.readOnly || opened(one).some((path) => !known.has(path)),
+  );
 }
 
 const NO_PATHS = { paths: [], trees: [] };
