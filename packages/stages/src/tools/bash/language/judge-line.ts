@@ -6,7 +6,7 @@ import { EXIT_CODE, expandSingle, expandWord, MOST_WORDS } from "./expand.ts";
 import { commandPlace, commandSubject, external, type OpeningCommand, type Shell } from "./external.ts";
 import { type AndOr, type List, outside, type Pipeline, type Redirect, type SimpleCommand, type Word } from "./line.ts";
 import { readLine } from "./read-line.ts";
-import { feedsXargs, pathProducer } from "./xargs.ts";
+import { type Fed, feedsXargs, pathProducer } from "./xargs.ts";
 
 /** Commands that the commands of a line may run. */
 const MOST_INNER = 48;
@@ -133,7 +133,7 @@ class LineWalk {
       const text =
         command.kind === "subshell"
           ? `( ${this.#list(command.list, { ...place })} )`
-          : this.#simple(command, fed[at]?.argv ?? expanded[at] ?? [], fed[at]?.found, place);
+          : this.#simple(command, fed[at] ?? { argv: expanded[at] ?? [] }, place);
       const redirects = command.redirects.map((redirect) => ` ${this.#redirect(redirect, place)}`).join("");
       return `${text}${redirects}${withErrors ? " 2>&1" : ""}`;
     });
@@ -155,12 +155,7 @@ class LineWalk {
     return argv;
   }
 
-  #simple(
-    { assignments }: SimpleCommand,
-    argv: readonly string[],
-    found: readonly string[] | undefined,
-    shell: Shell,
-  ): string {
+  #simple({ assignments }: SimpleCommand, { argv, found, trees = [] }: Fed, shell: Shell): string {
     const settings = assignments.map(({ name, value }) => {
       const text = expandSingle(value, shell);
       shell.setting(name, text);
@@ -179,7 +174,8 @@ class LineWalk {
     }
     if (argv.some((word) => word.includes(EXIT_CODE))) throw outside("$? as a word of a program");
     const judged = external(argv, shell, found);
-    for (const each of judged.commands) this.#found(each, shell);
+    for (const { command, paths, trees: own } of judged.commands)
+      this.#found({ command, paths, trees: [...own, ...trees] }, shell);
     return [...settings, ...judged.argv.map(quoted)].join(" ");
   }
 

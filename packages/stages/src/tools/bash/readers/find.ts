@@ -160,7 +160,7 @@ function leavesOutStore(starts: readonly string[], { cwd, workspace: { store } }
   });
 }
 
-/** A command that prints only paths below folders, without links and the run store. */
+/** A command that prints only paths below folders, without links and the run store. It must still be judged by `readCommand`. */
 export interface PathProducer {
   readonly argv: readonly string[];
   /** The searched folders; each printed path begins with one. */

@@ -192,7 +192,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
     },
     grep: {
       short: "nilLcwvEFGPhHoqzaIWpe:m:A:B:C:f@",
-      long: "line-number ignore-case files-with-matches name-only files-without-match count word-regexp invert-match extended-regexp fixed-strings basic-regexp perl-regexp heading break color? no-color cached max-depth: context: after-context: before-context: show-function function-context only-matching quiet null text and or not all-match max-count: column full-name recursive no-recursive",
+      long: "line-number ignore-case files-with-matches name-only files-without-match count word-regexp invert-match extended-regexp fixed-strings basic-regexp perl-regexp heading break color? no-color cached max-depth: context: after-context: before-context: show-function function-context only-matching quiet null text and or not all-match max-count: column full-name no-full-name recursive no-recursive",
       numeric: true,
       refuses: {
         ...REFUSED,

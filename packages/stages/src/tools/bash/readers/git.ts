@@ -27,7 +27,8 @@ interface GitLine {
   readonly args: readonly string[];
 }
 
-function readGlobals(args: readonly string[], place: CommandPlace): GitLine | string {
+/** The subcommand with the options in front of it; or why it is not known to only read. */
+export function readGlobals(args: readonly string[], place: CommandPlace): GitLine | string {
   let { cwd } = place;
   const globals: string[] = [];
   for (let at = 0; at < args.length; at++) {
@@ -205,7 +206,11 @@ function readWalk(scene: Scene): Run | string {
 
   // Both follow a file to earlier paths outside the given ones.
   const wanders =
-    options.seen.has("L") && name !== "blame" ? "-L" : options.seen.has("follow") && contents ? "--follow" : undefined;
+    options.seen.has("L") && name !== "blame" && name !== "grep"
+      ? "-L"
+      : options.seen.has("follow") && contents
+        ? "--follow"
+        : undefined;
   if (wanders !== undefined && isOuter) return `${wanders} may show files outside of the workspace`;
   if (wanders === "-L" && pathspecs.length > 0) return "-L takes no further path";
   const narrow = named.length > 0 || isOuter;
