@@ -115,6 +115,16 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
       adds: [...NO_DRIVERS, NO_SUBMODULES],
       why: walkFault,
     },
+    "diff-tree": {
+      short: `${DIFF_LETTERS}rt`,
+      long: `${SELECTS} ${SUMMARIES} ${PATCHES} no-commit-id root merge-base always`,
+      numeric: true,
+      refuses: REFUSED,
+      operands: "walk",
+      contents: (options) => shows(PATCH_NAMES, options),
+      adds: NO_DRIVERS,
+      why: walkFault,
+    },
     "ls-files": {
       short: "zcdomsuktvx:",
       long: "cached deleted modified others ignored stage unmerged killed directory no-empty-directory eol deduplicate exclude: exclude-standard full-name abbrev? error-unmatch",
@@ -141,6 +151,12 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
       operands: "walk",
     },
     "merge-base": { short: "a", long: "all is-ancestor fork-point octopus independent", operands: "revisions" },
+    cherry: { short: "v", long: "verbose abbrev?", operands: "revisions" },
+    "show-branch": {
+      short: "ar",
+      long: "all remotes topo-order date-order current color? no-color sparse more: list independent merge-base no-name sha1-name topics",
+      operands: "revisions",
+    },
     describe: {
       long: "all tags contains abbrev: candidates: exact-match long match: exclude: always first-parent",
       refuses: { "refreshes the index": "dirty broken" },
@@ -226,6 +242,12 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
     "for-each-ref": { long: `count: ${REFS}`, operands: "names", why: formats },
     "show-ref": { short: "sd", long: "heads tags head dereference hash? abbrev? verify quiet", operands: "names" },
     "check-ignore": { short: "vnq", long: "verbose non-matching quiet no-index", operands: "paths" },
+    "check-attr": {
+      short: "az",
+      long: "all cached",
+      operands: "paths",
+      why: ({ seen }) => (seen.has("a") || seen.has("all") ? undefined : "takes -a and files"),
+    },
     "count-objects": { short: "vH", long: "verbose human-readable", operands: "none" },
     "symbolic-ref": {
       short: "q",

@@ -59,6 +59,12 @@ const GREP: Reader = {
       : "-d takes read, skip or recurse",
 };
 
+/** Wide stops would fill the memory. */
+function tabsFault(options: Options): string | undefined {
+  const isNarrow = valuesOf(options, "t", "tabs").every((stops) => /^[0-9]{1,3}(?:[, ][0-9]{1,3})*$/.test(stops));
+  return isNarrow ? undefined : "-t takes a few numbers";
+}
+
 const CHECKSUMS = "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum".split(" ");
 const CHECKSUM: Reader = {
   short: "btz",
@@ -219,6 +225,14 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
     },
     paste: { short: "szd:", long: "delimiters: serial zero-terminated" },
     fold: { short: "bsw:", long: "bytes spaces width:" },
+    expand: { short: "it:", long: "initial tabs:", why: tabsFault },
+    unexpand: { short: "at:", long: "all first-only tabs:", why: tabsFault },
+    shuf: {
+      short: "zn:",
+      long: "zero-terminated head-count: random-source@",
+      refuses: { [WRITES]: "o output", [HANGS]: "r repeat" },
+      max: 1,
+    },
     od: {
       short: "abcdfiloxvA:j:N:t:w?",
       long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width?",

@@ -60,6 +60,7 @@ export function readCommand(argv: readonly string[], place: CommandPlace): Readi
   const spec = READERS.get(name);
   if (special === undefined && spec === undefined) return undefined;
   if (args.length === 1 && args[0] === "--version") return reads(argv);
+  if (args.length === 1 && args[0] === "--help" && special === undefined) return reads(argv);
   if (special !== undefined) return special(args, place);
   return spec === undefined ? undefined : readListed(argv, spec, place);
 }

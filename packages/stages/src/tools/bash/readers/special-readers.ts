@@ -31,7 +31,7 @@ export function readPager(args: readonly string[], place: CommandPlace): Reading
 }
 
 const TREE_LONG =
-  /^--(?:noreport|dirsfirst|filesfirst|prune|du|si|inodes|device|matchdirs|ignore-case|metafirst|nolinks|(?:filelimit|charset|timefmt)=[^/]*|sort=[a-z]+)$/;
+  /^--(?:noreport|gitignore|dirsfirst|filesfirst|prune|du|si|inodes|device|matchdirs|ignore-case|metafirst|nolinks|(?:filelimit|charset|timefmt)=[^/]*|sort=[a-z]+)$/;
 
 /** Parsed by hand: a letter with a value takes the next word, and its cluster continues. */
 export function readTree(args: readonly string[]): Reading {
