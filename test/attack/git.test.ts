@@ -614,4 +614,149 @@ describe("options and variables on the line", () => {
     const after = await attack(here, { allowedTools: ["Bash", "Read(src/**)"], calls: lines.map(bash) });
     expect(after.sent).not.toContain(INSIDE);
   });
+
+  test("lets no content of other files be guessed: never an answer to a pattern", async () => {
+    const here = scene();
+    repository(here);
+    here.put("secret.txt", "password=hunter2\n");
+    const lines = [
+      "git diff --numstat -I ^password=h",
+      "git diff --stat --ignore-matching-lines=^password=h",
+      "git log --numstat -I ^INSIDE",
+      "git log --name-only -S INSIDE",
+      "git log --name-only -G INSIDE",
+      "git whatchanged --numstat -I ^INSIDE",
+      "git stash show --numstat -I ^password=h",
+    ];
+    const narrow = { allowedTools: ["Bash", "Read(src/**)"] };
+    const guessed = await attack(here, { ...narrow, calls: lines.map(bash) });
+    expect(guessed.outcomes).toEqual(lines.map(() => "no_interactor"));
+    const own = ["git diff --numstat -I ^password=h -- src", "git log --numstat -I ^x -- src", "git diff --numstat"];
+    const allowed = await attack(here, { ...narrow, calls: own.map(bash) });
+    expect(allowed.outcomes).toEqual(["ok", "ok", "ok"]);
+  });
+});
+
+describe("names that git prints for xargs", () => {
+  /** Everything that a name can lead to besides a file of the workspace that is tracked. */
+  const place = (here: Scene): void => {
+    repository(here);
+    const outside = join(here.outer, "outside.txt");
+    for (const name of ["src/gone.ts", "src/kept.ts", "src/lib/c.ts", "old/x", "old/y"]) here.put(name, "x\n");
+    here.put("src/-rf", "x\n");
+    here.put("-exec", "x\n");
+    here.put("@options", `${outside}\n`);
+    here.put("+5f", "x\n");
+    here.put("new\nline", "x\n");
+    symlinkSync(outside, here.path("src/link"));
+    shell(here.root, "git add -f . && git commit -qm names");
+    for (const name of ["src/gone.ts", "old/x"]) {
+      rmSync(here.path(name));
+      symlinkSync(outside, here.path(name));
+    }
+    rmSync(here.path("src/lib"), { recursive: true });
+    symlinkSync(join(here.outer, "beside"), here.path("src/lib"));
+    here.put("../beside/c.ts", `${OUTSIDE}\n`);
+    // As git would print the name with a line break.
+    mkdirSync(here.path('"new\\nline"'));
+    shell(here.root, "git rm -rq --cached old src/kept.ts");
+    rmSync(here.path("src/kept.ts"));
+    symlinkSync(outside, here.path("src/kept.ts"));
+    here.put(".sluice/store/blob.ts", `${INSIDE}\n`);
+  };
+  const PRINTERS = [
+    "git ls-files",
+    "git ls-files -z",
+    "git ls-files -m",
+    "git ls-files src '*.ts'",
+    "git grep -l ''",
+    "git grep -lz ''",
+    "git grep -L nothing",
+    "git diff --name-only",
+    "git diff --name-only HEAD",
+    "git diff --name-only -z HEAD~1",
+    "git diff --name-only --cached",
+    "git diff --name-only HEAD~1 HEAD",
+    "git diff --name-only HEAD~1...HEAD -- src",
+  ];
+  const fed = (line: string, command: string): string => `${line} | xargs ${/-l?z/.test(line) ? "-0 " : ""}${command}`;
+
+  test.each(["cat", "head -n 9", "grep -r .", "tail -n1", "strings", "wc -l"])(
+    "%s opens nothing that is no tracked file, and no name is its option",
+    async (command) => {
+      const here = scene();
+      place(here);
+      const calls = PRINTERS.map((line) => bash(fed(line, command)));
+      const after = await attack(here, { allowedTools: ["Bash", "Read"], sandbox: "off", calls });
+      expect(PRINTERS.filter((_, at) => after.outcomes[at] === "no_interactor")).toEqual([]);
+      expect(JSON.stringify(after.outputs)).not.toMatch(/invalid|unrecognized|unknown option/);
+    },
+  );
+
+  test("never show what Read does not cover", async () => {
+    const here = scene();
+    place(here);
+    const lines = [...PRINTERS, "git ls-files src", "git ls-files -- 'sr*'", "git diff --name-only HEAD~1 -- ."];
+    const calls = lines.map((line) => bash(fed(line, "cat")));
+    for (const rule of ["Read(docs/**)", "Read(src/*)", "Read(*)"]) {
+      const after = await attack(here, { allowedTools: ["Bash", rule], sandbox: "off", calls });
+      expect(after.outcomes).toEqual(calls.map(() => "no_interactor"));
+    }
+  });
+
+  test("in another folder are not those of the root", async () => {
+    const here = scene();
+    repository(here);
+    here.put("src/b.ts", "changed\n");
+    here.put("src/src/b.ts", "another\n");
+    const lines = [
+      "cd src && git diff --name-only | xargs cat",
+      "git -C src ls-files | xargs cat",
+      "git -C src diff --name-only | xargs cat",
+      "cd src && git ls-files --full-name | xargs cat",
+      "cd src && git diff --name-only --relative | xargs cat",
+      "cd src && git ls-files | xargs cat",
+    ];
+    const after = await attack(here, { allowedTools: ["Bash"], sandbox: "off", calls: lines.map(bash) });
+    expect(after.outcomes.slice(0, 4)).toEqual(lines.slice(0, 4).map(() => "no_interactor"));
+    expect(after.outputs.slice(4)).toEqual(["changed\n", "changed\n"]);
+  });
+
+  test("are the tracked files", async () => {
+    const here = scene();
+    repository(here);
+    here.put("src/b.ts", "changed\n");
+    here.put("src/ä b.ts", "foo\n");
+    here.put("src/untracked/c.ts", "foo\n");
+    shell(here.root, "git add 'src/ä b.ts'");
+    const lines = [
+      "git ls-files 'src/*.ts' | xargs wc -l",
+      "git ls-files '*.ts' | xargs grep -n foo",
+      "git ls-files -z src | xargs -0 wc -l",
+      "git ls-files | grep src | head -1 | xargs cat",
+      "git diff --name-only | xargs cat",
+      "git diff --name-only HEAD -- src | xargs -I{} cat {}",
+      "git grep -l foo | xargs cat",
+    ];
+    const after = await attack(here, {
+      allowedTools: ["Bash", "Read"],
+      sandbox: "off",
+      calls: lines.map(bash),
+    });
+    expect(after.outputs).toEqual([
+      expect.stringMatching(/1 src\/b\.ts\n.*1 src\/ä b\.ts\n.*2 total/s),
+      "src/ä b.ts:1:foo\n",
+      expect.stringMatching(/1 src\/b\.ts\n.*1 src\/ä b\.ts\n.*2 total/s),
+      "changed\n",
+      "2\nchanged\n",
+      "changed\nfoo\n",
+      "foo\n",
+    ]);
+    const narrow = await attack(here, {
+      allowedTools: ["Bash", "Read(src/**)"],
+      sandbox: "off",
+      calls: ["git ls-files src | xargs wc -l", "git diff --name-only -- src | xargs cat"].map(bash),
+    });
+    expect(narrow.outcomes).toEqual(["ok", "ok"]);
+  });
 });

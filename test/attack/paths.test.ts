@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { sqliteHost } from "@sluice/sqlite";
@@ -394,6 +395,130 @@ describe("a stage that may see one folder only", () => {
       look: (after) => expect(after.sent).not.toContain(INSIDE),
     },
   ]);
+});
+
+describe.each(["off", "try"] as const)("a scope that ends in a name, with sandbox %s", (mode) => {
+  const withGit = (here: Scene): void => {
+    rmSync(here.path(".git"), { recursive: true });
+    here.put("docs/private/secret.txt", `${INSIDE}\n`);
+    here.put("docs/d.md/secret.txt", `${INSIDE}\n`);
+    const git = (...args: readonly string[]): void => {
+      execFileSync("git", ["-c", "user.name=n", "-c", "user.email=a@b", ...args], { cwd: here.root, stdio: "ignore" });
+    };
+    git("init", "-qb", "main");
+    git("add", ".");
+    git("commit", "-qm", "m");
+    git("rm", "-rq", "--cached", "docs/private");
+    here.put("docs/private/secret.txt", `${INSIDE} changed\n`);
+    git("add", ".");
+  };
+  const lines = (folder: string): readonly string[] => [
+    `cat ${folder}/secret.txt`,
+    `grep -r . ${folder}`,
+    `grep -R . ${folder}/`,
+    `rg . ${folder}`,
+    `find ${folder} -type f -exec cat {} +`,
+    `find ${folder} -type f | xargs cat`,
+    `rg -l . ${folder} | xargs cat`,
+    `diff -r ${folder} docs/c.md`,
+    `diff ${folder} src`,
+    `git grep . -- ${folder}`,
+    `git grep . HEAD -- ${folder}`,
+    `git grep . HEAD:${folder}`,
+    `git log -p -- ${folder}`,
+    `git diff HEAD -- ${folder}`,
+    `git diff HEAD:src HEAD:${folder}`,
+    `git show HEAD -- ${folder}`,
+    `cd ${folder} && grep -r .`,
+    `ls -R ${folder} | xargs -I{} cat ${folder}/{}`,
+  ];
+  test.each([
+    ["Read(docs/*)", "docs/private"],
+    ["Read(docs/*)", "docs/d.md"],
+    ["Read(docs/*.md)", "docs/d.md"],
+    ["Read(**/*.md)", "docs/d.md"],
+    ["Read(docs/private)", "docs/private"],
+    ["Read(docs)", "docs"],
+    ["Read(*)", "docs"],
+  ])("%s: never shows what is below the folder %s", async (rule, folder) => {
+    const here = scene();
+    withGit(here);
+    const tools = ["Bash", rule, rule.replace("Read", "Grep"), rule.replace("Read", "Glob")];
+    const searches = [
+      read(`${folder}/secret.txt`),
+      grep({ pattern: ".", path: folder, output_mode: "content" }),
+      glob("**/*", folder),
+    ];
+    const after = await attack(here, {
+      sandbox: mode,
+      allowedTools: tools,
+      calls: [...lines(folder).map(bash), ...searches],
+    });
+    expect(after.sent).not.toContain(INSIDE);
+    expect(after.outcomes.slice(-3)).toEqual(["no_interactor", "no_interactor", "no_interactor"]);
+  });
+
+  test("next to a listed command: never shows what is below a folder", async () => {
+    const here = scene();
+    withGit(here);
+    const calls = lines("docs/private").map((line) => bash(`pwd; echo; ${line}`));
+    const after = await attack(here, { sandbox: mode, allowedTools: ["Bash(pwd)", "Read(docs/*)"], calls });
+    expect(after.sent).not.toContain(INSIDE);
+  });
+
+  test("of Edit or Write: never covers what is below the folder", async () => {
+    const here = scene();
+    withGit(here);
+    const calls = ["rm -r docs/private", "mv docs/private docs/x", "cp -r src docs/private", "touch docs/private/new"];
+    await attack(here, {
+      sandbox: mode,
+      allowedTools: ["Bash", "Edit(docs/private)", "Write(docs)"],
+      calls: calls.map(bash),
+    });
+    expect(readdirSync(here.path("docs/private"))).toEqual(["secret.txt"]);
+    expect(readdirSync(here.path("docs")).toSorted()).toEqual(["c.md", "d.md", "private"]);
+  });
+
+  test("covers a file, also for a command that could search a folder", async () => {
+    const here = scene();
+    withGit(here);
+    const ordinary = ["grep -rn C docs/c.md", "rg C docs/c.md", "git diff -- docs/c.md", "git log -p -- docs/c.md"];
+    const calls = [
+      ...[...ordinary, "find docs/c.md", "diff docs/c.md docs/c.md", "ls docs/private"].map(bash),
+      grep({ pattern: "C", path: "docs/c.md" }),
+      read("docs/c.md"),
+    ];
+    const after = await attack(here, {
+      sandbox: mode,
+      allowedTools: ["Bash", "Read(docs/*)", "Grep(docs/*)"],
+      calls,
+    });
+    expect(after.outcomes).toEqual(calls.map(() => "ok"));
+  });
+});
+
+test("a search that xargs starts without a name: never reads the current folder instead", async () => {
+  const here = scene();
+  here.put("src/store/x.ts", "y\n");
+  const nothing = [
+    "find src -name nothing",
+    "find src -name nothing -print0",
+    "rg -l nothing src",
+    "grep -rl nothing src",
+  ];
+  const lines = nothing.flatMap((line) =>
+    ["grep -r .", "grep -r -e .", "-n1 grep -r .", "nice grep -r .", "ls -R", "du -a", "ls"].map(
+      (command) => `${line} | xargs ${line.endsWith("0") ? "-0 " : ""}${command}`,
+    ),
+  );
+  const after = await attack(here, {
+    allowedTools: ["Bash", "Read(src/**)"],
+    sandbox: "off",
+    calls: [...lines, "find src -name nothing | xargs wc -l", "find src -name b.ts | xargs grep -rn b"].map(bash),
+  });
+  expect(after.sent).not.toContain(INSIDE);
+  expect(JSON.stringify(after.outputs)).not.toContain("docs");
+  expect(after.outputs.slice(-2)).toEqual(["0\n", "1:export const b = 1;\n"]);
 });
 
 describe("what a write leaves behind", () => {

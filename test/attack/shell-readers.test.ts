@@ -153,6 +153,42 @@ describe("a format of printf that counts", () => {
 describe("a filter of jq", () => {
   attacks(READING, [
     refused("that asks for the environment", "shows it", "jq -n '$ ENV'", "jq -n '$#\nENV'", "jq -n '$__prog_args'"),
+    refused(
+      "that asks for it among keys, texts and fields",
+      "shows it",
+      ...[
+        "{a:env}",
+        "{(env|keys[0]):1}",
+        "{$ENV}",
+        "{a:1,b:env}",
+        "{a:if true then 1, env else 2 end}",
+        "{a:if true then 1, env, 2 else 2 end}",
+        "{a:[1,env]}",
+        "[{a:1},env]",
+        '"\\(env)"',
+        '"\\("\\(env)")"',
+        '"a\\\\\\(env)"',
+        '{"\\(env)":1}',
+        '.["\\(env)"]',
+        '@base64 "\\(env)"',
+        '"env" | env',
+        "..env",
+        "1.env",
+        ". env",
+        ".a[env]",
+        ".a|env",
+        "def f: env; f",
+        ". #\\\n|env",
+        "1 as $env | env",
+        'include "m"; .',
+        'import "m" as env; .',
+        "if . then env else . end",
+        '"unclosed | env',
+        "(env",
+        "{env",
+        "é | env",
+      ].map((filter) => `jq -n '${filter}'`),
+    ),
   ]);
 });
 

@@ -105,10 +105,11 @@ test("a path scope with stars covers exactly what its pieces say", () => {
     { minLength: 0, maxLength: 4 },
   );
   fc.assert(
-    fc.property(fc.array(rule, { minLength: 1, maxLength: 4 }), pieces, (rules, wanted) => {
+    fc.property(fc.array(rule, { minLength: 1, maxLength: 4 }), pieces, pieces, (rules, wanted, below) => {
       const pattern = parsed(`Edit(${rules.join("/")})`);
       if (pattern === undefined) return;
       expect(matchesPath(pattern, wanted.join("/"))).toBe(covers(rules, wanted));
+      if (matchesPath(pattern, wanted.join("/"), true)) expect(covers(rules, [...wanted, ...below])).toBe(true);
     }),
     { numRuns: 5000 },
   );

@@ -10,6 +10,11 @@ export function path(real: string, access: "read" | "write" = "read", from?: "re
   return { kind: "path", real, access, ...(from === undefined ? {} : { from }) };
 }
 
+/** A path with all below it. */
+export function tree(...given: Parameters<typeof path>): Subject {
+  return { ...path(...given), tree: true } as Subject;
+}
+
 interface CommandOptions {
   readonly readOnly?: boolean;
   readonly assignments?: readonly string[];

@@ -434,6 +434,9 @@ const READS: readonly (readonly [line: string, paths: string])[] = [
   ["sed ':a;N;$!ba;s/\\n/ /g' a.txt", "a.txt"],
   ["sed -n '/a/,/b/{/c/p}' a.txt", "a.txt"],
   ["sed 's|[/]|-|' a.txt", "a.txt"],
+  ["sed 's/[^/]*$//' a.txt", "a.txt"],
+  ["sed 's/[^/]*$/x/;s/a/b/' a.txt", "a.txt"],
+  ["sed 's/.*[/]//g' a.txt", "a.txt"],
   ["sed '1i head' a.txt", "a.txt"],
   ["sed '1!G;h;$!d' a.txt", "a.txt"],
   ["sed 10q a.txt", "a.txt"],
@@ -453,6 +456,20 @@ const READS: readonly (readonly [line: string, paths: string])[] = [
   ["jq -r .compilerOptions.include[] tsconfig.json", "tsconfig.json"],
   ["jq '.scripts | keys' package.json", "package.json"],
   ["jq -n --arg a b '$a'", ""],
+  ["jq .NODE_ENV a.json", "a.json"],
+  ["jq .env.ENV a.json", "a.json"],
+  ["jq '.[\"env\"]' a.json", "a.json"],
+  ['jq \'.exports["."]["import"]\' a.json', "a.json"],
+  ["jq '{include, name}' a.json", "a.json"],
+  ["jq '{name, env: .env, ENV}' a.json", "a.json"],
+  ["jq '[.[] | {import: .a, b: {env}}]' a.json", "a.json"],
+  ["jq '.a | if . == \"env\" then {env} else . end' a.json", "a.json"],
+  ["jq -r '.scripts | to_entries[] | \"\\(.key)=\\(.value.env)\"' a.json", "a.json"],
+  ['jq \'.a."ENV" // "a \\"env\\" \\\\(env)"\' a.json', "a.json"],
+  ["jq --arg env x '.[$env]' a.json", "a.json"],
+  ["jq '.a # the env\n| .b' a.json", "a.json"],
+  ["jq '.a | @sh' a.json", "a.json"],
+  ["jq 'to_entries | map(select(.value >= 1.5e3)) | .[-1:] | .[]?' a.json", "a.json"],
   ["jq --slurpfile x a.json . b.json", "a.json b.json"],
   ["sort -t: -k2,2n a.txt", "a.txt"],
   ["sort -u", ""],
@@ -471,6 +488,12 @@ const READS: readonly (readonly [line: string, paths: string])[] = [
   ["seq 1 10", ""],
   ["xxd -l 64 a.txt", "a.txt"],
   ["tree -L 2 -I node_modules folder", "folder"],
+  ["tree --gitignore", "."],
+  ["ls --help", ""],
+  ["rg --help", ""],
+  ["shuf -n 1 a.txt", "a.txt"],
+  ["expand -t 4 a.txt", "a.txt"],
+  ["unexpand -a a.txt", "a.txt"],
   ["which node", ""],
   ["node --version", ""],
   ["npm -v", ""],
@@ -518,6 +541,12 @@ const READS: readonly (readonly [line: string, paths: string])[] = [
   ["git rev-parse --abbrev-ref @{u}", ""],
   ["git rev-list --count HEAD", ""],
   ["git merge-base main HEAD", ""],
+  ["git diff-tree --no-commit-id --name-only -r HEAD", ""],
+  ["git diff-tree -p HEAD~1 HEAD -- a.txt", "a.txt"],
+  ["git diff-tree -p HEAD", "@"],
+  ["git cherry -v main", ""],
+  ["git show-branch --list main HEAD", ""],
+  ["git check-attr -a a.txt", "a.txt"],
   ["git describe --tags --always", ""],
   ["git branch", ""],
   ["git branch -vv", ""],
@@ -544,6 +573,10 @@ const READS: readonly (readonly [line: string, paths: string])[] = [
   ["git symbolic-ref --short HEAD", ""],
 ];
 
+function opened(reading: Reading | undefined): readonly string[] {
+  return reading?.kind === "reads" ? [...reading.trees, ...reading.paths] : [];
+}
+
 describe("what only reads, and which paths it opens", () => {
   let here: Scene;
   beforeAll(() => {
@@ -553,12 +586,64 @@ describe("what only reads, and which paths it opens", () => {
   test.each(READS)("%s", (line, paths) => {
     const reading = here.judge(words(line));
     expect(reading).toMatchObject({ kind: "reads" });
-    const named = reading?.kind === "reads" ? reading.paths.map((path) => path.replace(here.root, "@")) : [];
+    const named = opened(reading).map((path) => path.replace(here.root, "@"));
     expect(named.join(" ")).toBe(paths);
     if (reading?.kind === "reads" && !/^(?:npm|tree|node)$/.test(reading.argv[0] ?? "") && !line.includes("@{u}")) {
       const wrong = /unknown option|unrecognized|invalid option|usage:|ambiguous argument|not a valid|fatal: bad/i;
-      if (!/stash show|jq/.test(line)) expect(here.run(reading.argv)).not.toMatch(wrong);
+      if (!/stash show|jq|--help/.test(line)) expect(here.run(reading.argv)).not.toMatch(wrong);
     }
+  });
+});
+
+describe("which paths are opened with all below them", () => {
+  let here: Scene;
+  beforeAll(() => {
+    here = scene();
+  });
+  test.each([
+    ["grep -r x folder a.txt", "folder a.txt"],
+    ["grep -R x folder", "folder"],
+    ["grep -d recurse x folder", "folder"],
+    ["grep -rf a.txt folder", "folder"],
+    ["grep x folder", ""],
+    ["rg x folder", "folder"],
+    ["rg --files", "."],
+    ["find folder -newer a.txt", "folder"],
+    ["find folder -exec grep -r x {} folder2 ;", "folder folder2"],
+    ["diff -r folder folder2", "folder folder2"],
+    ["diff folder a.txt", "folder a.txt"],
+    ["ls folder", ""],
+    ["ls -R folder", "folder"],
+    ["ls --recursive", "."],
+    ["du -s folder", "folder"],
+    ["tree -L 2 folder", "folder"],
+    ["cat a.txt folder/x.txt", ""],
+    ["stat folder", ""],
+    ["git log -p -- folder", "folder"],
+    ["git log -- folder", ""],
+    ["git log --stat -- folder", ""],
+    ["git show HEAD -- folder", "folder"],
+    ["git show HEAD:folder", ""],
+    ["git diff -- folder a.txt", "folder a.txt"],
+    ["git diff -- 'folder*'", "."],
+    ["git diff", "@"],
+    ["git diff --stat -- folder", ""],
+    ["git diff --numstat", ""],
+    ["git diff --numstat -I ^a", "@"],
+    ["git diff --numstat --ignore-matching-lines=^a -- folder", "folder"],
+    ["git log --numstat -I ^a", "@"],
+    ["git log --name-only -S a", "@"],
+    ["git stash show --numstat -I ^a", "@"],
+    ["git diff HEAD:folder HEAD:folder2", "@/folder @/folder2"],
+    ["git grep x -- folder", "folder"],
+    ["git grep x HEAD:folder", "@/folder"],
+    ["git blame a.txt", ""],
+    ["git ls-files folder", ""],
+    ["git stash show -p", "@"],
+  ])("%s: %s", (line, trees) => {
+    const reading = here.judge(words(line));
+    const given = reading?.kind === "reads" ? reading.trees : [`not known to read: ${reading?.why}`];
+    expect(given.map((path) => path.replace(here.root, "@")).join(" ")).toBe(trees);
   });
 });
 
@@ -626,6 +711,28 @@ const UNKNOWN: readonly string[] = [
   "sed -s -n '$p' -i a.txt",
   "sed 's/[/]/g;s:w PWN:x:' a.txt",
   "sed '/[/]/p;s:w PWN:x:' a.txt",
+  "sed 's/[^/]*$/w PWN/' a.txt",
+  "sed 's/[/]x/e/' a.txt",
+  "sed 's/[/]a/;w PWN/' a.txt",
+  "sed 's/[/]a/ w PWN/' a.txt",
+  "sed 's/[/]a/}w PWN/' a.txt",
+  "sed 's/[/]//w PWN/' a.txt",
+  "sed 's/[]/]*$//' a.txt",
+  "sed 's/[[:alpha:]/]*$//' a.txt",
+  "sed 'y/[/]/abc/' a.txt",
+  "shuf -o PWN a.txt",
+  "shuf -r a.txt",
+  "shuf a.txt b.txt",
+  "shuf -e a",
+  "expand -t 99999999 a.txt",
+  "git diff-tree --stdin",
+  "git diff-tree --ext-diff -p HEAD",
+  "git check-attr diff a.txt",
+  "git check-attr --stdin -a",
+  "git show-branch -g",
+  "git range-diff HEAD~1 HEAD HEAD",
+  "less --help",
+  "git --help",
   "sed 'ba#x w PWN' a.txt",
   "sed '{p' a.txt",
   "sed 'v' a.txt",
@@ -820,8 +927,7 @@ describe("a workspace below the top of its repository", () => {
     (line) => {
       const here = outer();
       const reading = here.judge(words(line));
-      const named = reading?.kind === "reads" ? reading.paths : [];
-      expect(named).toEqual([join(here.base, "secret.txt")]);
+      expect(opened(reading)).toEqual([join(here.base, "secret.txt")]);
     },
   );
 });
@@ -930,7 +1036,25 @@ describe("lists of paths for xargs", () => {
     "grep -rl x link",
     "grep -rlc x",
     "ls",
-    "git ls-files",
+    "git ls-files -o",
+    "git ls-files -s",
+    "git ls-files --full-name",
+    "git ls-files /etc",
+    "git ls-files ../ws",
+    "git -C folder ls-files",
+    "git ls-tree -r --name-only HEAD",
+    "git grep -l x HEAD",
+    "git grep -lc x",
+    "git grep x",
+    "git grep -l --full-name x",
+    "git grep -L -3 x",
+    "git diff",
+    "git diff --name-status",
+    "git diff --name-only -p",
+    "git diff --name-only --line-prefix=/",
+    "git diff --name-only --relative=folder",
+    "git diff --name-only HEAD:folder HEAD:folder2",
+    "git log --name-only",
     "cat a.txt",
   ])("%s does not", (line) => {
     expect(producer(scene(), line)).toBeUndefined();

@@ -81,6 +81,33 @@ test.each([
 });
 
 test.each([
+  ["Read", "docs", true],
+  ["Read(**)", "", true],
+  ["Read(**)", "docs", true],
+  ["Read(**/*)", "docs", true],
+  ["Read(docs/**)", "docs", true],
+  ["Read(docs/**)", "docs/private", true],
+  ["Read(docs/**/*)", "docs", false],
+  ["Read(docs/**/*)", "docs/private", true],
+  ["Read(docs/*/**)", "docs/private", true],
+  ["Read(docs/*/**)", "docs", false],
+  ["Read(*/**/**)", "docs", true],
+  ["Read(docs)", "docs", false],
+  ["Read(docs/*)", "docs/private", false],
+  ["Read(*)", "docs", false],
+  ["Read(*/*)", "docs/private", false],
+  ["Read(**/private)", "docs/private", false],
+  ["Read(docs/**/private)", "docs/private", false],
+  ["Read(docs/*.md)", "docs/d.md", false],
+  ["Read(**/*.md)", "docs/d.md", false],
+  ["Read(**/*?)", "docs", false],
+  ["Read(src/**)", "docs", false],
+  ["Read(**)", "../docs", false],
+])("the scope of %s covers all below the path %s: %s", (pattern, path, wanted) => {
+  expect(matchesPath(parsePattern(pattern), path, true)).toBe(wanted);
+});
+
+test.each([
   ["Bash(npm test *)", "npm test", true],
   ["Bash(npm test *)", "npm test --watch unit", true],
   ["Bash(npm test *)", "npm run test", false],

@@ -1,7 +1,7 @@
 import type { AllowedTool, Subject } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { compileEnvelope, fileReach, sandboxOf, whyOutside } from "../../packages/core/src/gate/envelope.ts";
-import { command, judge, path, word, words, workspace } from "../support/gate.ts";
+import { command, judge, path, tree, word, words, workspace } from "../support/gate.ts";
 
 function bash(allowedTools: readonly string[], ...subjects: readonly Subject[]): string {
   return word(judge("Bash", { allowedTools, subjects }));
@@ -37,6 +37,40 @@ describe("paths found in a command", () => {
   test("a plain Read beside a scoped one is plain", () => {
     expect(bash(["Bash", "Read", "Read(src/**)"], cat, operand)).toBe("envelope");
     expect(bash(["Bash", "Read(src/**)", "Read(lib/**)"], cat, operand)).toBe("ask");
+  });
+});
+
+describe("a path with all below it is inside a scope that covers all of that", () => {
+  const grep = command("grep -r x docs/private", { readOnly: true });
+  const own = (rule: string, access: "read" | "write"): string => {
+    const [tool = ""] = rule.split("(");
+    return word(judge(tool, { allowedTools: [rule], subjects: [tree("/ws/docs/private", access)] }));
+  };
+
+  test.each(["docs/**", "**", "docs/**/*", "docs/private/**", "*/private/**", "**/private/**"])("%s", (scope) => {
+    expect(bash(["Bash", `Read(${scope})`], grep, tree("/ws/docs/private", "read", "operand"))).toBe("envelope");
+    expect(own(`Grep(${scope})`, "read")).toBe("envelope");
+    expect(own(`RemoveTree(${scope})`, "write")).toBe("envelope");
+  });
+
+  test.each(["docs/*", "docs/private", "*/*", "docs/p*", "**/private", "**/p*", "docs/{private,b}", "docs/**/private"])(
+    "and not inside %s, which covers the path",
+    (scope) => {
+      expect(bash(["Bash", `Read(${scope})`], cat, path("/ws/docs/private", "read", "operand"))).toBe("envelope");
+      expect(bash(["Bash", `Read(${scope})`], grep, tree("/ws/docs/private", "read", "operand"))).toBe("ask");
+      expect(own(`Grep(${scope})`, "read")).toBe("ask");
+      expect(own(`RemoveTree(${scope})`, "write")).toBe("ask");
+    },
+  );
+
+  test("or of a command that is listed", () => {
+    expect(bash(["Bash(grep *)", "Read(docs/*)"], grep, tree("/ws/docs/private", "read", "operand"))).toBe("envelope");
+  });
+
+  test("and a command that writes it needs the same of Edit or Write", () => {
+    const removed = tree("/ws/docs/private", "write", "operand");
+    expect(bash(["Bash", "Edit(docs/*)"], grep, removed)).toBe("ask");
+    expect(bash(["Bash", "Edit(docs/**)"], grep, removed)).toBe("envelope");
   });
 });
 
@@ -78,6 +112,15 @@ describe("the files that a process may touch", () => {
     expect(reach("Bash", "Read(**)").reads).toEqual([""]);
     expect(reach("Bash", "Read", "Read(src/**)").reads).toEqual([""]);
     expect(reach("Bash").reads).toEqual([""]);
+  });
+
+  test("are read and written as files where no scope covers what is below them", () => {
+    expect(reach("Bash", "Read(docs)", "Read(src/**)", "Edit(src)", "Edit(docs/**)", "Write(docs)")).toEqual({
+      reads: ["docs", "src"],
+      writes: ["src", "docs"],
+      fileReads: ["docs"],
+      fileWrites: ["src"],
+    });
   });
 
   test("are all read where a command is listed by a scope, or where Read opens what is no folder", () => {
@@ -122,6 +165,16 @@ describe("a person who is asked for a grant reads", () => {
     expect(why("Bash", ["Bash", "Read(src/**)"], cat, operand)).toContain("reads docs/a.md");
     expect(why("Bash", ["Bash"], ls, path("/ws/a.txt", "write", "redirect"))).toContain("writes a.txt");
     expect(why("Bash", ["Bash"], ls, path("/tmp", "read", "cd"))).toContain("/tmp");
+    expect(why("Bash", ["Bash", "Read(docs/*)"], cat, tree("/ws/docs/a", "read", "operand"))).toBe(
+      "the command reads docs/a with all below it, where Read is not allowed",
+    );
+  });
+
+  test("that the workspace's root is read", () => {
+    expect(why("Bash", ["Bash", "Read(src/**)"], ls, path("/ws", "read", "operand"))).toBe(
+      "the command reads ., where Read is not allowed",
+    );
+    expect(why("Grep", ["Grep(src/**)"], path("/ws"))).toBe(". is outside Grep(src/**)");
   });
 
   test("which command, and what is wrong with it", () => {

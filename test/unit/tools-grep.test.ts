@@ -150,6 +150,15 @@ describe.each([
     }
   });
 
+  test("a file that is a folder after judging is not searched", async () => {
+    const folder = tempFolder();
+    folder.put("src/a", "public");
+    const call = stageIn(folder).judge(tool, { pattern: "secret", path: "src/a", output_mode: "content" });
+    rmSync(folder.path("src/a"));
+    folder.put("src/a/b", "secret");
+    expect(codeOf(await call.run())).toBe("path_changed");
+  });
+
   test("only head_limit lines are shown, and it says so", async () => {
     const folder = tempFolder();
     folder.put("a", "x\n".repeat(1_000));

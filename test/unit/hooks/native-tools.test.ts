@@ -59,6 +59,7 @@ test.each([
   const fixed = (path: string): Json => JSON.parse(JSON.stringify(input).replace('"P"', JSON.stringify(path)));
   for (const path of [
     "src/a.ts",
+    "src",
     "link/a.ts",
     "out/passwd",
     "new/deep/b.ts",
@@ -71,6 +72,19 @@ test.each([
     const own = await boundTo(toolIn(builtinTools(), name), fixed(absolute));
     const native = await boundTo(toolIn(nativeTools({ handOver: never }), name), fixed(absolute));
     expect(native.subjects(place, scene)).toEqual(own.subjects(place, scene));
+  }
+});
+
+test("a search, and a read of many files, touch all below the folders that they name", async () => {
+  const { root } = workspace();
+  const all = { kind: "path", real: join(root, "src"), access: "read", tree: true };
+  for (const [name, input] of [
+    ["Grep", { pattern: "x", path: root, more: [join(root, "src")] }],
+    ["Glob", { pattern: "*", path: root, more: [join(root, "src")] }],
+    ["Read", { folders: [root, join(root, "src")] }],
+  ] as const) {
+    const bound = await boundTo(toolIn(nativeTools({ handOver: never }), name), input);
+    expect(bound.subjects({ root })).toEqual([{ kind: "path", real: root, access: "read" }, all]);
   }
 });
 

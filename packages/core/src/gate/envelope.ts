@@ -75,12 +75,29 @@ export function sandboxOf(subjects: readonly Subject[]): string | undefined {
 }
 
 /** The files a process of this tool may touch; without an envelope, the whole workspace. */
-export function fileReach(envelope: Envelope | undefined, tool: string): Pick<Reach, "reads" | "writes"> {
+export function fileReach(
+  envelope: Envelope | undefined,
+  tool: string,
+): Pick<Reach, "reads" | "writes" | "fileReads" | "fileWrites"> {
   if (envelope === undefined) return { reads: [""], writes: [""] };
   // A command that is listed by a scope may read all files.
   const readable = envelope.rulesFor(tool).some(isPlain) ? readableIn(envelope) : undefined;
+  const reads = readable ?? [""];
   const writers = WRITERS.flatMap((writer) => envelope.rulesFor(writer));
-  return { reads: readable ?? [""], writes: [...new Set(writers.flatMap((rule) => scopePath(rule) ?? []))] };
+  const writes = [...new Set(writers.flatMap((rule) => scopePath(rule) ?? []))];
+  const fileReads = filesOf(reads, envelope.rulesFor("Read"));
+  const fileWrites = filesOf(writes, writers);
+  return {
+    reads,
+    writes,
+    ...(fileReads.length === 0 ? {} : { fileReads }),
+    ...(fileWrites.length === 0 ? {} : { fileWrites }),
+  };
+}
+
+/** The paths that no rule covers with all below them. */
+function filesOf(paths: readonly string[], rules: readonly ToolPattern[]): readonly string[] {
+  return paths.filter((path) => path !== "" && !rules.some((rule) => matchesPath(rule, path, true)));
 }
 
 /** The folders and files that Read covers; undefined if a scope is neither. */
@@ -175,26 +192,34 @@ function texts(rules: readonly ToolPattern[]): string {
 }
 
 /** For a path that the tool takes as input. */
-function ownPathFault({ real }: PathSubject, { rules, plain, root }: Scene): string | undefined {
+function ownPathFault({ real, tree }: PathSubject, { rules, plain, root }: Scene): string | undefined {
   const path = insideRoot(root, real);
-  if (path !== undefined && (plain || rules.some((rule) => matchesPath(rule, path)))) return undefined;
-  return `${path ?? real} is outside ${texts(rules)}`;
+  if (path !== undefined && (plain || rules.some((rule) => matchesPath(rule, path, tree)))) return undefined;
+  return `${shownPath(path ?? real, tree)} is outside ${texts(rules)}`;
+}
+
+/** A path as reasons name it. */
+function shownPath(path: string, tree: true | undefined): string {
+  const shown = path === "" ? "." : path;
+  return tree === true ? `${shown} with all below it` : shown;
 }
 
 /** For a path in a command: it needs what Read, Edit and Write need, so that Bash does not bypass them. */
-function foundPathFault({ real, access, from }: PathSubject, scene: Scene): string | undefined {
+function foundPathFault({ real, access, from, tree }: PathSubject, scene: Scene): string | undefined {
   const { envelope, plain, listed, root } = scene;
   const path = insideRoot(root, real);
   if (path === undefined) return `the command leaves the workspace for ${real}`;
   // The scope of a listed command covers its operands.
   if (from === "cd" || (from === "operand" && listed === "all")) return undefined;
+  const covers = (rule: ToolPattern): boolean => matchesPath(rule, path, tree);
+  const shown = shownPath(path, tree);
   if (access === "write") {
-    const open = WRITERS.some((tool) => envelope.rulesFor(tool).some((rule) => matchesPath(rule, path)));
-    return open ? undefined : `the command writes ${path}, where neither Edit nor Write is allowed`;
+    const open = WRITERS.some((tool) => envelope.rulesFor(tool).some(covers));
+    return open ? undefined : `the command writes ${shown}, where neither Edit nor Write is allowed`;
   }
   const readers = envelope.rulesFor("Read");
-  const open = readers.length === 0 ? plain : readers.some((rule) => matchesPath(rule, path));
-  return open ? undefined : `the command reads ${path}, where Read is not allowed`;
+  const open = readers.length === 0 ? plain : readers.some(covers);
+  return open ? undefined : `the command reads ${shown}, where Read is not allowed`;
 }
 
 /** The rules whose scopes cover a command. */

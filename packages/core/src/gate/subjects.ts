@@ -11,6 +11,8 @@ export type Subject =
       readonly real: string;
       readonly access: "read" | "write";
       readonly from?: "redirect" | "operand" | "cd";
+      /** Whether the call also touches what is below the path: a rule then covers it only if its scope covers all of that. */
+      readonly tree?: true;
     }
   | {
       readonly kind: "command";
@@ -76,6 +78,10 @@ export interface CallScene {
 export interface Reach {
   readonly reads: readonly string[];
   readonly writes: readonly string[];
+  /** Those of `reads` that mean a file only: a folder of that name may not be read. */
+  readonly fileReads?: readonly string[];
+  /** The same of `writes`. */
+  readonly fileWrites?: readonly string[];
   /** Folders that commands may write although the stage may not write files; their content is discarded afterwards. */
   readonly scratch: readonly string[];
   readonly network: boolean;

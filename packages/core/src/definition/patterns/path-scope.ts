@@ -1,28 +1,45 @@
 import { compileGlob, type Glob } from "./glob.ts";
 
-/** Whether a path relative to the workspace is in scope. */
-export type PathScope = (relativePath: string) => boolean;
+/** Whether a path relative to the workspace is in scope; with `tree`, whether every path below it is too. */
+export type PathScope = (relativePath: string, tree?: boolean) => boolean;
 export type ScopeReading<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly message: string; readonly suggestion?: string };
 
 const TREE = "**";
+type Rules = readonly (Glob | typeof TREE)[];
 
 /** Reads the scope of a path rule, such as `src/**` or `docs/*.md`. */
 export function readPathScope(scope: string): ScopeReading<PathScope> {
   const refused = refusal(scope);
   if (refused !== undefined) return { ok: false, ...refused };
   try {
-    const rules = scope.split("/").map((piece) => (piece === TREE ? TREE : compileGlob(piece)));
-    return { ok: true, value: (relativePath) => inScope(rules, relativePath) };
+    const rules = rulesOf(scope);
+    const above = aboveAll(scope, rules);
+    const covers: PathScope = (path, tree = false) =>
+      inScope(rules, path) && (!tree || (above !== undefined && inScope(above, path)));
+    return { ok: true, value: covers };
   } catch (thrown) {
     return { ok: false, message: thrown instanceof Error ? thrown.message : String(thrown) };
   }
 }
 
+function rulesOf(scope: string): Rules {
+  return scope.split("/").map((piece) => (piece === TREE ? TREE : compileGlob(piece)));
+}
+
+/** The first rules of a scope, up to the `**` after which it takes any name: it covers every path below one that they match. */
+function aboveAll(scope: string, rules: Rules): Rules | undefined {
+  const takesAny = (piece: string): boolean => piece === TREE || piece === "*";
+  const pieces = scope.split("/");
+  const last = pieces.findLastIndex((piece) => !takesAny(piece));
+  const tree = pieces.indexOf(TREE, last + 1);
+  return tree === -1 ? undefined : rules.slice(0, tree + 1);
+}
+
 /** Whether a path below this folder may be in a scope that `readPathScope` accepts. Both are relative to the workspace. */
-export function mayHoldPaths(scope: string): PathScope {
-  const rules = scope.split("/").map((piece) => (piece === TREE ? TREE : compileGlob(piece)));
+export function mayHoldPaths(scope: string): (folder: string) => boolean {
+  const rules = rulesOf(scope);
   return (folder) => {
     const pieces = folder === "" ? [] : folder.split("/");
     const tree = rules.indexOf(TREE);
@@ -40,7 +57,7 @@ export function mayHoldPaths(scope: string): PathScope {
  * folder between it and the root of the workspace.
  */
 export function mayCoverAround(scope: string, folder: string): boolean {
-  const rules = scope.split("/").map((piece) => (piece === TREE ? TREE : compileGlob(piece)));
+  const rules = rulesOf(scope);
   const pieces = folder.split("/");
   const first = rules.findIndex((rule) => rule !== TREE);
   if (first < 0) return false;
@@ -82,7 +99,7 @@ function refusal(scope: string): { readonly message: string; readonly suggestion
 }
 
 /** Matches piece by piece, in time proportional to pieces times rules for any input. */
-function inScope(rules: readonly (Glob | typeof TREE)[], relativePath: string): boolean {
+function inScope(rules: Rules, relativePath: string): boolean {
   const pieces = relativePath === "" || relativePath === "." ? [] : relativePath.split("/");
   if (pieces.some((piece) => piece === "" || piece === "." || piece === "..")) return false;
   let rule = 0;

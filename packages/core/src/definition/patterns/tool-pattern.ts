@@ -71,11 +71,12 @@ export function matchesName(pattern: ToolPattern, tool: string): boolean {
 
 /**
  * Whether the pattern's scope covers a path relative to the workspace, with `/` between folders; the workspace itself is "".
- * `**` also matches no folder, so `src/**` covers src. A leading dot is not special. True for a pattern without a scope; false
- * for command scopes of Bash and for paths that are absolute or contain `..`.
+ * `**` also matches no folder, so `src/**` covers src. A leading dot is not special. With `tree`, the scope must cover every path
+ * below it too, as `src/**` does and `src/*` does not. True for a pattern without a scope; false for command scopes of Bash and
+ * for paths that are absolute or contain `..`.
  */
-export function matchesPath(pattern: ToolPattern, relativePath: string): boolean {
-  return pattern.scope === undefined || pattern.path?.(relativePath) === true;
+export function matchesPath(pattern: ToolPattern, relativePath: string, tree = false): boolean {
+  return pattern.scope === undefined || pattern.path?.(relativePath, tree) === true;
 }
 
 /**

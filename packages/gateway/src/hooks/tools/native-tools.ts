@@ -15,7 +15,15 @@ import {
   type Workspace,
 } from "@sluice/core";
 import { toJsonValue } from "@sluice/core/runtime";
-import { commandJudge, fileSubjects, maskedHead, NO_MASK, predictChange, reportingChanges } from "@sluice/stages/tools";
+import {
+  commandJudge,
+  fileSubjects,
+  maskedHead,
+  NO_MASK,
+  predictChange,
+  reportingChanges,
+  treeSubjects,
+} from "@sluice/stages/tools";
 import { z } from "zod";
 import { type PatchedFile, readPatch } from "./apply-patch.ts";
 
@@ -123,9 +131,9 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       input: read,
       effect: "read",
       subjects: (input, workspace) =>
-        ("folders" in input ? input.folders : [input.file_path]).flatMap((path) =>
-          fileSubjects(path, "read", workspace),
-        ),
+        "folders" in input
+          ? input.folders.flatMap((folder) => treeSubjects(folder, "read", workspace))
+          : fileSubjects(input.file_path, "read", workspace),
       execute: hand,
     }),
     defineTool({
@@ -134,7 +142,7 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       input: grep,
       effect: "read",
       subjects: ({ path, more = [] }, workspace) =>
-        [path, ...more].flatMap((one) => fileSubjects(one, "read", workspace)),
+        [path, ...more].flatMap((one) => treeSubjects(one, "read", workspace)),
       execute: hand,
     }),
     defineTool({
@@ -143,7 +151,7 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       input: glob,
       effect: "read",
       subjects: ({ path, more = [] }, workspace) =>
-        [path, ...more].flatMap((one) => fileSubjects(one, "read", workspace)),
+        [path, ...more].flatMap((one) => treeSubjects(one, "read", workspace)),
       execute: hand,
     }),
     defineTool({

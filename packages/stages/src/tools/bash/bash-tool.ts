@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import {
   type Clock,
@@ -11,7 +12,7 @@ import {
 import { LiveText, NO_MASK } from "../../secrets/cut-text.ts";
 import { BASH_FACTS, BASH_TIMEOUT_MS, type BashInput, SHOWN_HALF } from "../builtin-facts.ts";
 import { withFolder } from "../files/open.ts";
-import { isProgram } from "../files/paths.ts";
+import { isFolder, isProgram } from "../files/paths.ts";
 import { asResult, failure, fault } from "../files/results.ts";
 import { headTail, KEPT_HALF } from "../files/text.ts";
 import type { Sandbox, SandboxedExit, SandboxPlan } from "../sandbox.ts";
@@ -134,11 +135,13 @@ async function behindWall(
 ): Promise<SandboxedExit> {
   if (sandbox === undefined) throw fault("sandbox_failed", "This session has no sandbox. Nothing was run.");
   const { root, store } = call.workspace;
-  const { reads, writes, scratch, network, readOnly } = call.reach;
+  const { reads, writes, fileReads = [], fileWrites = [], scratch, network, readOnly } = call.reach;
+  const isOpen = (path: string, files: readonly string[]): boolean =>
+    !files.includes(path) || !isFolder(resolve(root, path));
   return await sandbox.run(program, {
     root,
-    reads,
-    writes,
+    reads: reads.filter((path) => isOpen(path, fileReads)),
+    writes: writes.filter((path) => isOpen(path, fileWrites)),
     // In a writing stage these files belong to the workspace.
     scratch: writes.includes("") ? [] : [...scratch, ...(always?.scratch ?? [])],
     network: network || always?.network === true,

@@ -127,6 +127,18 @@ export function fileSubjects(path: string, access: "read" | "write", workspace: 
   return [{ kind: "path", real, access }];
 }
 
+/** The same for a tool that also searches what is below the path. */
+export function treeSubjects(path: string, access: "read" | "write", workspace: Workspace): readonly Subject[] {
+  return fileSubjects(path, access, workspace).map((subject) =>
+    subject.kind === "path" && isTree(subject.real, workspace) ? { ...subject, tree: true } : subject,
+  );
+}
+
+/** Whether more may be below a resolved path than itself. Of the root that goes without saying: what covers it covers everything. */
+export function isTree(real: string, { root }: Workspace): boolean {
+  return real !== root && !withFallback(() => lstatSync(real).isFile(), false);
+}
+
 /** Names what is neither file, folder nor link: opening it may block or act. */
 export function specialKind(
   stats: Pick<Stats, "isFIFO" | "isSocket" | "isCharacterDevice" | "isBlockDevice">,
@@ -137,16 +149,21 @@ export function specialKind(
   return undefined;
 }
 
-/** The path that the gate judged for this input. Throws `path_changed` if it now leads elsewhere. */
+/** The path that the gate judged for this input. Throws `path_changed` if it now leads elsewhere, or to more. */
 export function judgedPath(
   path: string,
   access: "read" | "write",
   call: Pick<ToolCall, "workspace" | "judged">,
+  subjectsOf: typeof fileSubjects = fileSubjects,
 ): string {
-  const now = fileSubjects(path, access, call.workspace)[0];
+  const now = subjectsOf(path, access, call.workspace)[0];
   if (now?.kind === "path") {
     const same = call.judged.some(
-      (subject) => subject.kind === "path" && subject.access === access && subject.real === now.real,
+      (subject) =>
+        subject.kind === "path" &&
+        subject.access === access &&
+        subject.real === now.real &&
+        (now.tree === undefined || subject.tree === true),
     );
     if (same) return now.real;
   }

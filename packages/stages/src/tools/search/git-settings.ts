@@ -84,6 +84,37 @@ export function linkedFolders(top: string): readonly string[] | undefined {
   );
 }
 
+/** More folders take too long to list. */
+const MOST_FOLDERS = 20_000;
+
+/**
+ * What else there is in the folders of a work tree that have tracked files: links, and folders without tracked files. Relative to
+ * its top; undefined if that is not certain.
+ */
+export function entriesBeside(
+  top: string,
+): { readonly links: readonly string[]; readonly folders: readonly string[] } | undefined {
+  const repository = repositoryAt(top);
+  const tracked = repository && trackedFolders(join(repository.folder, "index"), oidBytes(repository.shared));
+  if (tracked === undefined || tracked.size > MOST_FOLDERS) return undefined;
+  const links: string[] = [];
+  const folders: string[] = [];
+  const pending = [""];
+  for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) {
+    for (const entry of entriesIn(join(top, folder))) {
+      const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
+      if (entry.isSymbolicLink()) links.push(path);
+      else if (entry.isDirectory()) (tracked.has(path) ? pending : folders).push(path);
+    }
+  }
+  return [...links, ...folders].every(isSpelledAlike) ? { links, folders } : undefined;
+}
+
+/** Whether git has the same bytes for a name as this process. */
+function isSpelledAlike(path: string): boolean {
+  return !path.includes("\uFFFD") && (process.platform !== "darwin" || /^[ -~]*$/.test(path));
+}
+
 /** Undefined if `.git` names a repository that does not name this work tree in turn. */
 export function repositoryAt(place: string): Repository | undefined {
   const git = join(place, ".git");

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import type { ToolSpec } from "@sluice/core";
 import { GLOB_FACTS, GLOB_FILES, type GlobInput } from "../builtin-facts.ts";
 import { withFolder } from "../files/open.ts";
-import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
+import { displayPath, judgedPath, treeSubjects } from "../files/paths.ts";
 import { asResult, failure } from "../files/results.ts";
 import { count, withRemarks } from "../files/text.ts";
 import { compileGlob } from "./glob-match.ts";
@@ -10,10 +10,10 @@ import { findFiles, MAX_ENTRIES } from "./walk.ts";
 
 export const globTool: ToolSpec<GlobInput> = {
   ...GLOB_FACTS,
-  subjects: (glob, workspace) => fileSubjects(glob.path ?? ".", "read", workspace),
+  subjects: (glob, workspace) => treeSubjects(glob.path ?? ".", "read", workspace),
   execute: (glob, call) =>
     asResult(async () => {
-      const start = judgedPath(glob.path ?? ".", "read", call);
+      const start = judgedPath(glob.path ?? ".", "read", call, treeSubjects);
       const compiled = compileGlob(glob.pattern);
       if (!compiled.ok)
         return failure("invalid_pattern", `Glob cannot use ${JSON.stringify(glob.pattern)}: ${compiled.reason}.`);

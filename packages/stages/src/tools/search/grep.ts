@@ -10,7 +10,7 @@ import {
 } from "@sluice/core";
 import { maskedCut, NO_MASK } from "../../secrets/cut-text.ts";
 import { GREP_CHARACTERS, GREP_FACTS, GREP_LINES, type GrepInput } from "../builtin-facts.ts";
-import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
+import { displayPath, judgedPath, treeSubjects } from "../files/paths.ts";
 import { asFault, asResult } from "../files/results.ts";
 import { clippedLine, withRemarks } from "../files/text.ts";
 import { searchBuiltIn } from "./grep-builtin.ts";
@@ -33,13 +33,13 @@ export interface GrepOptions {
 export function grepTool(options: GrepOptions = {}): ToolSpec<GrepInput> {
   return {
     ...GREP_FACTS,
-    subjects: (grep, workspace) => fileSubjects(grep.path ?? ".", "read", workspace),
+    subjects: (grep, workspace) => treeSubjects(grep.path ?? ".", "read", workspace),
     execute: (grep, call) => asResult(() => search(grep, call, options)),
   };
 }
 
 async function search(grep: GrepInput, call: ToolCall, options: GrepOptions): Promise<ToolResult> {
-  const real = judgedPath(grep.path ?? ".", "read", call);
+  const real = judgedPath(grep.path ?? ".", "read", call, treeSubjects);
   const shown = displayPath(real, call.workspace);
   const query = queryOf(grep);
   const nameOf = (path: string): string => (path === "" ? shown : shown === "." ? path : `${shown}/${path}`);

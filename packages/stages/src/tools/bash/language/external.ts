@@ -3,7 +3,7 @@ import type { Subject, Workspace } from "@sluice/core";
 import { contains, isProgram, realPath } from "../../files/paths.ts";
 import { ownWords } from "../readers/options.ts";
 import { isReader, readCommand } from "../readers/readers.ts";
-import { type CommandPlace, type Reading, unknown } from "../readers/reading.ts";
+import { type CommandPlace, type Reading, reads, unknown } from "../readers/reading.ts";
 import type { ExpansionScene } from "./expand.ts";
 import { outside } from "./line.ts";
 import { readXargs } from "./xargs.ts";
@@ -32,7 +32,14 @@ export interface External {
   /** The words to run; the program is an absolute path. */
   readonly argv: readonly string[];
   /** The commands as the gate sees them, with the paths that they open. */
-  readonly commands: readonly { readonly command: CommandSubject; readonly paths: readonly string[] }[];
+  readonly commands: readonly OpeningCommand[];
+}
+
+export interface OpeningCommand {
+  readonly command: CommandSubject;
+  readonly paths: readonly string[];
+  /** Those that it opens with what is below them. */
+  readonly trees: readonly string[];
 }
 
 /** A command as the gate sees it; rules are compared with `argv`, the words after expansion. */
@@ -123,7 +130,7 @@ function throughXargs(argv: readonly string[], shell: Shell, found: readonly str
     replaces === undefined
       ? inner.argv.filter((word) => !holds(word))
       : inner.argv.map((word) => (holds(word) ? replaces : word));
-  const commands = inner.commands.map(({ command: one, paths }) => {
+  const commands = inner.commands.map(({ command: one, paths, trees }) => {
     const kept = one.argv.filter((word) => !holds(word));
     return {
       command: {
@@ -134,10 +141,23 @@ function throughXargs(argv: readonly string[], shell: Shell, found: readonly str
         readOnly: one.readOnly && (found !== undefined || PRINT_WORDS.has(kept[0] ?? "")),
       },
       paths: paths.filter((path) => !holds(path)),
+      trees: trees.filter((path) => !holds(path)),
     };
   });
-  return { argv: [located("xargs", shell).path, ...own, ...words], commands };
+  const needsItem = found !== undefined && replaces === undefined && opensMore(command, commands, shell);
+  return { argv: [located("xargs", shell).path, ...(needsItem ? ["-r"] : []), ...own, ...words], commands };
 }
+
+/** Whether a command opens other paths without the items of xargs, which would run it once if there are none: `grep -r x`. */
+function opensMore(command: readonly string[], judged: readonly OpeningCommand[], shell: Shell): boolean {
+  const opened = ({ paths, trees }: OpeningCommand): readonly string[] => [...paths, ...trees];
+  const known = new Set(judged.flatMap(opened));
+  return external(command, shell).commands.some(
+    (one) => !one.command.readOnly || opened(one).some((path) => !known.has(path)),
+  );
+}
+
+const NO_PATHS = { paths: [], trees: [] };
 
 /** Leading words that are tried on their own. */
 const MOST_RULE_WORDS = 4;
@@ -153,12 +173,13 @@ function program(argv: readonly string[], shell: Shell): External {
   const reading = isMissing ? unknown("no such program is on PATH") : read(args, place);
   const shown = [nameFromRoot(name, path, shell), ...args];
   const command = commandSubject(shown, reading?.kind === "reads", shell);
-  if (reading === undefined) return { argv: [path, ...args], commands: [{ command, paths: [] }] };
+  if (reading === undefined) return { argv: [path, ...args], commands: [{ command, ...NO_PATHS }] };
   if (reading.kind === "reads") {
     // A program that does the same may run instead: `cat` for a pager.
     const [run = ""] = reading.argv;
     const file = isAbsolute(run) ? run : path;
-    return { argv: [file, ...reading.argv.slice(1)], commands: [{ command, paths: reading.paths }] };
+    const { paths, trees } = reading;
+    return { argv: [file, ...reading.argv.slice(1)], commands: [{ command, paths, trees }] };
   }
   const counts = [...Array(MOST_RULE_WORDS).keys(), args.length].filter((count) => count <= args.length);
   const readsWith = [...new Set(counts)]
@@ -168,7 +189,7 @@ function program(argv: readonly string[], shell: Shell): External {
     )
     .map((count) => count + 1);
   const why = { why: reading.why, ...(readsWith.length === 0 ? {} : { readsWith }) };
-  return { argv: [path, ...args], commands: [{ command: { ...command, ...why }, paths: [] }] };
+  return { argv: [path, ...args], commands: [{ command: { ...command, ...why }, ...NO_PATHS }] };
 }
 
 /** Where the readers judge a command of this shell. */
@@ -181,7 +202,12 @@ export function commandPlace(shell: Shell): CommandPlace {
       const unread = commands.find(({ command }) => !command.readOnly);
       if (unread !== undefined || commands.length === 0)
         return unknown(unread?.command.why ?? `${argv[0] ?? ""} is not known to only read`);
-      return { kind: "reads", argv: words, paths: commands.flatMap(({ paths }) => paths) };
+      const paths = commands.flatMap((command) => command.paths);
+      return reads(
+        words,
+        paths,
+        commands.flatMap(({ trees }) => trees),
+      );
     },
   };
 }

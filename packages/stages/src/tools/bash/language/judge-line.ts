@@ -1,12 +1,12 @@
 import type { Subject, Workspace } from "@sluice/core";
-import { contains, resolveReal } from "../../files/paths.ts";
+import { contains, isTree, resolveReal } from "../../files/paths.ts";
 import { builtin, cdTarget } from "./builtins.ts";
 import { isHarmlessSetting } from "./environment.ts";
 import { EXIT_CODE, expandSingle, expandWord, MOST_WORDS } from "./expand.ts";
-import { commandPlace, commandSubject, external, type Shell } from "./external.ts";
+import { commandPlace, commandSubject, external, type OpeningCommand, type Shell } from "./external.ts";
 import { type AndOr, type List, outside, type Pipeline, type Redirect, type SimpleCommand, type Word } from "./line.ts";
 import { readLine } from "./read-line.ts";
-import { feedsXargs, pathProducer } from "./xargs.ts";
+import { type Fed, feedsXargs, pathProducer } from "./xargs.ts";
 
 /** Commands that the commands of a line may run. */
 const MOST_INNER = 48;
@@ -27,6 +27,13 @@ export function judgeLine(
   const walk = new LineWalk();
   const text = walk.line(line, walk.shell(workspace, scene, variables));
   return [...distinct(walk.commands), ...distinct(walk.paths), { kind: "line", text }];
+}
+
+/** How a path is opened; `deep` is with what is below it. */
+interface Opening {
+  readonly access: "read" | "write";
+  readonly from: "operand" | "redirect";
+  readonly deep?: boolean;
 }
 
 /** One walk over a line: its findings, and the limits that its shells share. */
@@ -126,7 +133,7 @@ class LineWalk {
       const text =
         command.kind === "subshell"
           ? `( ${this.#list(command.list, { ...place })} )`
-          : this.#simple(command, fed[at]?.argv ?? expanded[at] ?? [], fed[at]?.found, place);
+          : this.#simple(command, fed[at] ?? { argv: expanded[at] ?? [] }, place);
       const redirects = command.redirects.map((redirect) => ` ${this.#redirect(redirect, place)}`).join("");
       return `${text}${redirects}${withErrors ? " 2>&1" : ""}`;
     });
@@ -148,12 +155,7 @@ class LineWalk {
     return argv;
   }
 
-  #simple(
-    { assignments }: SimpleCommand,
-    argv: readonly string[],
-    found: readonly string[] | undefined,
-    shell: Shell,
-  ): string {
+  #simple({ assignments }: SimpleCommand, { argv, found, trees = [] }: Fed, shell: Shell): string {
     const settings = assignments.map(({ name, value }) => {
       const text = expandSingle(value, shell);
       shell.setting(name, text);
@@ -167,25 +169,29 @@ class LineWalk {
     if (name === "cd") throw outside("a cd of an unusual form");
     const paths = builtin(argv, shell);
     if (paths !== undefined) {
-      this.#found(commandSubject(argv, true, shell), paths, shell);
+      this.#found({ command: commandSubject(argv, true, shell), paths, trees: [] }, shell);
       return [...settings, name, ...argv.slice(1).map(quoted)].join(" ");
     }
     if (argv.some((word) => word.includes(EXIT_CODE))) throw outside("$? as a word of a program");
     const judged = external(argv, shell, found);
-    for (const each of judged.commands) this.#found(each.command, each.paths, shell);
+    for (const { command, paths, trees: own } of judged.commands)
+      this.#found({ command, paths, trees: [...own, ...trees] }, shell);
     return [...settings, ...judged.argv.map(quoted)].join(" ");
   }
 
-  #found(command: Subject, paths: readonly string[], shell: Shell): void {
+  #found({ command, paths, trees }: OpeningCommand, shell: Shell): void {
     this.commands.push(command);
-    for (const path of paths) this.#path(path, "read", "operand", shell);
+    for (const path of trees) this.#path(path, { access: "read", from: "operand", deep: true }, shell);
+    for (const path of paths) this.#path(path, { access: "read", from: "operand" }, shell);
   }
 
-  #path(path: string, access: "read" | "write", from: "operand" | "redirect", shell: Shell): void {
+  #path(path: string, { access, from, deep = false }: Opening, shell: Shell): void {
     if (HARMLESS_DEVICES.has(path)) return;
     const resolution = resolveReal(path, shell.cwd);
     if (resolution.ok) {
-      this.paths.push({ kind: "path", real: resolution.real, access, from });
+      const { real } = resolution;
+      const tree = deep && isTree(real, shell.workspace) ? { tree: true as const } : {};
+      this.paths.push({ kind: "path", real, access, from, ...tree });
       return;
     }
     const reason = `${JSON.stringify(path)} cannot be resolved: ${resolution.reason}`;
@@ -198,7 +204,7 @@ class LineWalk {
     if (to.kind === "descriptor") return `${from === "both" ? 1 : from}>&${to.descriptor}`;
     const path = expandSingle(to.word, shell);
     if (path === "") throw outside("a redirection to nothing");
-    this.#path(path, to.how === "read" ? "read" : "write", "redirect", shell);
+    this.#path(path, { access: to.how === "read" ? "read" : "write", from: "redirect" }, shell);
     if (from === 0) return `< ${quoted(path)}`;
     const operator = to.how === "append" ? ">>" : ">";
     return from === "both" ? `${operator} ${quoted(path)} 2>&1` : `${from}${operator} ${quoted(path)}`;

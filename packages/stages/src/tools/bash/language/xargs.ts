@@ -1,6 +1,7 @@
 import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import { findProducer, type PathProducer } from "../readers/find.ts";
+import { gitProducer } from "../readers/git-producer.ts";
 import { ownWords, parseOptions } from "../readers/options.ts";
 import { READERS } from "../readers/reader-table.ts";
 import { readCommand } from "../readers/readers.ts";
@@ -33,6 +34,8 @@ export function readXargs([, ...args]: readonly string[]): XargsLine | undefined
 export interface Fed {
   readonly argv: readonly string[];
   readonly found?: readonly string[];
+  /** The folders below which xargs may open everything. */
+  readonly trees?: readonly string[];
 }
 
 /** Names that no judged path can contain. */
@@ -62,7 +65,7 @@ export function feedsXargs(
   );
   const splits = xargs.nul || delimited ? [] : producer.nul ? ["-0"] : ["-d", "\\n"];
   return pipeline.map((argv, index): Fed | undefined => {
-    if (index === 0) return { argv: producer.argv };
+    if (index === 0) return { argv: producer.argv, trees: producer.starts };
     return index === at && argv !== undefined ? { argv: ["xargs", ...splits, ...argv.slice(1)], found } : undefined;
   });
 }
@@ -95,13 +98,14 @@ const PRINTS_MORE = words(
 );
 
 /**
- * Rewrites `find …`, `rg -l …`, `rg --files …` or `grep -rl …` so that its output is safe for `xargs -0` (if `nul` is set) or
+ * Rewrites `find …`, `rg -l …`, `rg --files …`, `grep -rl …` or a command of git that prints names so that its output is safe for `xargs -0` (if `nul` is set) or
  * `xargs -d '\n'`: every path begins with one of `starts`, is not a link, and contains no newline unless `nul`. The command must
  * still be judged by `readCommand`. Undefined if it may print anything else.
  */
 export function pathProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
   const [name = "", ...args] = argv;
   if (name === "find") return findProducer(args, place);
+  if (name === "git") return gitProducer(args, place);
   const oneLine = SEARCHES.get(name);
   const spec = READERS.get(name);
   if (oneLine === undefined || spec === undefined) return undefined;

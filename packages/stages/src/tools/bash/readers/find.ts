@@ -1,6 +1,6 @@
 import { basename, relative, resolve } from "node:path";
 import { contains, realPath } from "../../files/paths.ts";
-import { type CommandPlace, FOUND_MARK, type Reading, unknown, words } from "./reading.ts";
+import { type CommandPlace, FOUND_MARK, type Reading, reads, unknown, words } from "./reading.ts";
 
 const FLAGS = words(
   "-daystart -depth -d -ignore_readdir_race -noignore_readdir_race -mount -noleaf -nowarn -warn -xdev -empty -executable -false " +
@@ -97,7 +97,8 @@ function parseExec(args: readonly string[], from: number): Exec | string {
 export function readFind(args: readonly string[], place: CommandPlace): Reading {
   const search = parse(args);
   if (typeof search === "string") return unknown(`find ${search}`);
-  const paths = [...search.starts, ...search.files];
+  const paths = [...search.files];
+  const trees = [...search.starts];
   const expression: string[] = [];
   const withoutStore = leavesOutStore(search.starts, place);
   for (const part of search.expression) {
@@ -108,11 +109,12 @@ export function readFind(args: readonly string[], place: CommandPlace): Reading 
     const run = readExec(part, search.starts, place);
     if (run.kind === "unknown") return run;
     paths.push(...run.paths);
+    trees.push(...run.trees);
     const links = LOOKS_AT_LINKS.has(basename(part.command[0] ?? "")) ? [] : ["!", "-type", "l"];
     // The parentheses make a preceding `!` apply to all of it.
     expression.push("(", ...links, ...withoutStore, "-exec", ...run.argv, part.end, ")");
   }
-  return { kind: "reads", argv: ["find", ...search.starts, ...search.globals, ...expression], paths };
+  return reads(["find", ...search.starts, ...search.globals, ...expression], paths, trees);
 }
 
 /** The command is judged for each start. */
@@ -123,6 +125,8 @@ function readExec({ command, end }: Exec, starts: readonly string[], place: Comm
   if (starts.length > MOST_STARTS) return unknown("find -exec with too many start folders");
   let judged: readonly string[] | undefined;
   const paths: string[] = [];
+  const trees: string[] = [];
+  const isNamed = (path: string): boolean => !path.includes(FOUND_MARK);
   for (const start of starts) {
     const folder = start.endsWith("/") ? start : `${start}/`;
     const found = [`${folder}${FOUND_MARK}found1`, `${folder}${FOUND_MARK}found2`];
@@ -138,9 +142,10 @@ function readExec({ command, end }: Exec, starts: readonly string[], place: Comm
     if (judged !== undefined && judged.join("\0") !== argv.join("\0"))
       return unknown("find -exec has different effects in its start folders");
     judged = argv;
-    paths.push(...inner.paths.filter((path) => !path.includes(FOUND_MARK)));
+    paths.push(...inner.paths.filter(isNamed));
+    trees.push(...inner.trees.filter(isNamed));
   }
-  return { kind: "reads", argv: judged ?? [], paths };
+  return reads(judged ?? [], paths, trees);
 }
 
 /** Tests that exclude the run store, since another command opens what is found. */
@@ -155,7 +160,7 @@ function leavesOutStore(starts: readonly string[], { cwd, workspace: { store } }
   });
 }
 
-/** A command that prints only paths below folders, without links and the run store. */
+/** A command that prints only paths below folders, without links and the run store. It must still be judged by `readCommand`. */
 export interface PathProducer {
   readonly argv: readonly string[];
   /** The searched folders; each printed path begins with one. */

@@ -1,4 +1,5 @@
 import { type OptionSpec, type Options, valuesOf } from "./options.ts";
+import { words } from "./reading.ts";
 
 /** The argument spec of one subcommand. */
 export interface GitCommand extends OptionSpec {
@@ -28,7 +29,7 @@ const PATCHES =
   "patch unified? patch-with-stat color-moved? color-moved-ws? word-diff? word-diff-regex: color-words? check binary function-context " +
   "cc diff-merges: combined-all-paths";
 const DIFF_LETTERS = "pusztwbRaWDS:G:I:U?M?C?B?l:";
-const PATCH_NAMES = new Set(["p", "u", "U", "W", "c", "m", "L", "S", "G", ...PATCHES.replace(/[:?]/g, "").split(" ")]);
+const PATCH_NAMES = words(`p u U W c m L S G I ignore-matching-lines ${PATCHES.replace(/[:?]/g, "")}`);
 const SUMMARY_NAMES = new Set(["s", "no-patch", "quiet", ...SUMMARIES.replace(/[:?]/g, "").split(" ")]);
 
 const WALKS =
@@ -114,6 +115,16 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
       adds: [...NO_DRIVERS, NO_SUBMODULES],
       why: walkFault,
     },
+    "diff-tree": {
+      short: `${DIFF_LETTERS}rt`,
+      long: `${SELECTS} ${SUMMARIES} ${PATCHES} no-commit-id root merge-base always`,
+      numeric: true,
+      refuses: REFUSED,
+      operands: "walk",
+      contents: (options) => shows(PATCH_NAMES, options),
+      adds: NO_DRIVERS,
+      why: walkFault,
+    },
     "ls-files": {
       short: "zcdomsuktvx:",
       long: "cached deleted modified others ignored stage unmerged killed directory no-empty-directory eol deduplicate exclude: exclude-standard full-name abbrev? error-unmatch",
@@ -140,6 +151,12 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
       operands: "walk",
     },
     "merge-base": { short: "a", long: "all is-ancestor fork-point octopus independent", operands: "revisions" },
+    cherry: { short: "v", long: "verbose abbrev?", operands: "revisions" },
+    "show-branch": {
+      short: "ar",
+      long: "all remotes topo-order date-order current color? no-color sparse more: list independent merge-base no-name sha1-name topics",
+      operands: "revisions",
+    },
     describe: {
       long: "all tags contains abbrev: candidates: exact-match long match: exclude: always first-parent",
       refuses: { "refreshes the index": "dirty broken" },
@@ -191,7 +208,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
     },
     grep: {
       short: "nilLcwvEFGPhHoqzaIWpe:m:A:B:C:f@",
-      long: "line-number ignore-case files-with-matches name-only files-without-match count word-regexp invert-match extended-regexp fixed-strings basic-regexp perl-regexp heading break color? no-color cached max-depth: context: after-context: before-context: show-function function-context only-matching quiet null text and or not all-match max-count: column full-name recursive no-recursive",
+      long: "line-number ignore-case files-with-matches name-only files-without-match count word-regexp invert-match extended-regexp fixed-strings basic-regexp perl-regexp heading break color? no-color cached max-depth: context: after-context: before-context: show-function function-context only-matching quiet null text and or not all-match max-count: column full-name no-full-name recursive no-recursive",
       numeric: true,
       refuses: {
         ...REFUSED,
@@ -225,6 +242,12 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
     "for-each-ref": { long: `count: ${REFS}`, operands: "names", why: formats },
     "show-ref": { short: "sd", long: "heads tags head dereference hash? abbrev? verify quiet", operands: "names" },
     "check-ignore": { short: "vnq", long: "verbose non-matching quiet no-index", operands: "paths" },
+    "check-attr": {
+      short: "az",
+      long: "all cached",
+      operands: "paths",
+      why: ({ seen }) => (seen.has("a") || seen.has("all") ? undefined : "takes -a and files"),
+    },
     "count-objects": { short: "vH", long: "verbose human-readable", operands: "none" },
     "symbolic-ref": {
       short: "q",

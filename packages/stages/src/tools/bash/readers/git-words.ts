@@ -76,7 +76,7 @@ function looksLikePath(word: string, cwd: string): boolean {
 
 /** Exclusions can only reduce what is shown. */
 function isExclusion(pathspec: string): boolean {
-  return /^:(?:[!^]|\(exclude\))/.test(pathspec);
+  return /^:(?:[!^]|\(exclude(?:,(?:top|literal|icase))*\))/.test(pathspec);
 }
 
 /** The path that a pathspec covers. Git reads `..` as text, so links before it are not followed. */

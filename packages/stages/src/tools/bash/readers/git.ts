@@ -4,7 +4,7 @@ import { linkedFolders, workTree } from "../../search/git-settings.ts";
 import { GIT_COMMANDS, type GitCommand } from "./git-commands.ts";
 import { parseRevision, pathOf, pathspecOf, splitOperands } from "./git-words.ts";
 import { type Options, parseOptions } from "./options.ts";
-import { type CommandPlace, type Reading, unknown, words } from "./reading.ts";
+import { type CommandPlace, type Reading, reads, unknown, words } from "./reading.ts";
 
 /** Settings that override those with which git runs programs or writes; git-settings.ts checks for others. */
 const NEUTRAL = [
@@ -27,7 +27,8 @@ interface GitLine {
   readonly args: readonly string[];
 }
 
-function readGlobals(args: readonly string[], place: CommandPlace): GitLine | string {
+/** The subcommand with the options in front of it; or why it is not known to only read. */
+export function readGlobals(args: readonly string[], place: CommandPlace): GitLine | string {
   let { cwd } = place;
   const globals: string[] = [];
   for (let at = 0; at < args.length; at++) {
@@ -52,7 +53,7 @@ function readGlobals(args: readonly string[], place: CommandPlace): GitLine | st
 
 /** Allows subcommands that only show, in a work tree whose settings start no program, and overrides known risky settings. */
 export function readGit(args: readonly string[], place: CommandPlace): Reading {
-  if (args.length === 1 && args[0] === "version") return { kind: "reads", argv: ["git", "version"], paths: [] };
+  if (args.length === 1 && args[0] === "version") return reads(["git", "version"]);
   const line = readGlobals(args, place);
   if (typeof line === "string") return unknown(`git ${line}`);
   const spec = GIT_COMMANDS.get(line.name);
@@ -61,7 +62,7 @@ export function readGit(args: readonly string[], place: CommandPlace): Reading {
   if (typeof options === "string") return unknown(`git ${line.name} ${options}`);
   const why = spec.why?.(options);
   if (why !== undefined) return unknown(`git ${line.name} ${why}`);
-  if (place.wordsOnly === true) return { kind: "reads", argv: ["git", ...args], paths: [] };
+  if (place.wordsOnly === true) return reads(["git", ...args]);
   if (!contains(place.workspace.root, line.cwd)) return unknown("git outside of the workspace");
   const tree = workTree(line.cwd);
   if (typeof tree === "string") return unknown(`git ${tree}`);
@@ -80,7 +81,7 @@ export function readGit(args: readonly string[], place: CommandPlace): Reading {
     ...neutral,
     ...line.name.split(" "),
   ];
-  return { kind: "reads", argv: [...argv, ...run.words], paths: run.paths };
+  return reads([...argv, ...run.words], run.paths, run.trees);
 }
 
 /** More replaced folders than any work tree has. */
@@ -100,7 +101,9 @@ interface Scene extends GitLine {
 
 interface Run {
   readonly words: readonly string[];
-  readonly paths: readonly string[];
+  readonly paths?: readonly string[];
+  /** What it shows the content of, with all below it. */
+  readonly trees?: readonly string[];
 }
 
 /** The words after the subcommand and what they open; or why they are refused. */
@@ -114,8 +117,8 @@ function readOperands(scene: Scene): Run | string {
     case "names":
       if (name === "config") return readConfig(scene);
       // Its verbs must not come after `--`.
-      if (name === "remote") return { words: [...operands.slice(0, 1), ...words, ...operands.slice(1)], paths: [] };
-      return { words: [...words, ...(operands.length === 0 ? [] : ["--"]), ...operands], paths: [] };
+      if (name === "remote") return { words: [...operands.slice(0, 1), ...words, ...operands.slice(1)] };
+      return { words: [...words, ...(operands.length === 0 ? [] : ["--"]), ...operands] };
     case "paths": {
       const specs = splitOperands(operands, { ...options, hasDashes: true, afterDashes: operands.length }, cwd);
       if (typeof specs === "string") return specs;
@@ -154,13 +157,13 @@ function objectPath(path: string, { top, cwd }: Scene): string {
 /** Content that no pathspec limits: a named path in a revision, or anything in the repository. */
 function withContents(scene: Scene, operands: readonly string[], words: readonly string[]): Run | string {
   const run = { words: [...words, ...operands] };
-  if (!scene.contents) return { ...run, paths: [] };
+  if (!scene.contents) return run;
   const paths = operands.map((word) => parseRevision(word)?.path);
   const known = paths.filter((path) => path !== undefined);
   if (paths.length > 0 && known.length === paths.length)
     return { ...run, paths: known.map((path) => objectPath(path, scene)) };
   if (scene.isOuter) return "it may show files outside of the workspace: name REV:path";
-  return { ...run, paths: [scene.top] };
+  return { ...run, trees: [scene.top] };
 }
 
 const SAFE_KEY =
@@ -203,7 +206,11 @@ function readWalk(scene: Scene): Run | string {
 
   // Both follow a file to earlier paths outside the given ones.
   const wanders =
-    options.seen.has("L") && name !== "blame" ? "-L" : options.seen.has("follow") && contents ? "--follow" : undefined;
+    options.seen.has("L") && name !== "blame" && name !== "grep"
+      ? "-L"
+      : options.seen.has("follow") && contents
+        ? "--follow"
+        : undefined;
   if (wanders !== undefined && isOuter) return `${wanders} may show files outside of the workspace`;
   if (wanders === "-L" && pathspecs.length > 0) return "-L takes no further path";
   const narrow = named.length > 0 || isOuter;
@@ -227,17 +234,19 @@ function readWalk(scene: Scene): Run | string {
   if (linked === undefined || linked.length > MOST_LINKED) return "its index cannot be read";
   const left = [...linked, ...(leavesOut ? [relative(top, store)] : [])];
   const without = left.map((path) => `:(exclude,top,literal)${path}`);
-  const paths = [
-    ...named.map((one) => pathOf(one, cwd, place.cwd)),
-    ...objects.map(({ path = "" }) => objectPath(path, scene)),
-  ];
   const isWhole = contents && (wanders !== undefined || (named.length === 0 && !onlyObjects));
-  if (isWhole) paths.push(isOuter ? place.workspace.root : top);
-  const { files } = options;
+  const namedPaths = named.map((one) => pathOf(one, cwd, place.cwd));
+  const objectPaths = objects.map(({ path = "" }) => objectPath(path, scene));
+  const whole = isWhole ? [isOuter ? place.workspace.root : top] : [];
+  const files = options.files.map((file) => (cwd === place.cwd ? file : resolve(cwd, file)));
+  // Names alone are shown without a rule, blame takes one file, and of a folder in a revision show prints only the names.
+  const isDeep = contents && name !== "blame";
+  const isDeepObject = isDeep && name !== "show";
   const searchWords = searched === 1 && pattern !== undefined ? ["-e", pattern] : [];
   const words = [...(spec.adds ?? []), ...options.words, ...searchWords, ...shown.filter((word) => word !== undefined)];
   return {
     words: [...words, "--", ...pathspecs, ...bounds, ...without],
-    paths: [...paths, ...files.map((file) => (cwd === place.cwd ? file : resolve(cwd, file)))],
+    trees: [...(isDeep ? namedPaths : []), ...(isDeepObject ? objectPaths : []), ...whole],
+    paths: [...(isDeep ? [] : namedPaths), ...(isDeepObject ? [] : objectPaths), ...files],
   };
 }

@@ -10,6 +10,8 @@ export interface Reader extends OptionSpec {
   readonly folder?: true | ((options: Options) => boolean);
   /** Whether it opens files below a given folder; `leaveOut` then excludes the store. */
   readonly opensTree?: (options: Options) => boolean;
+  /** Whether it shows something else of what is below a given folder, such as the names. */
+  readonly showsTree?: true | ((options: Options) => boolean);
   /** An option, up to its value, that excludes files and folders by name. */
   readonly leaveOut?: string;
   /** The same for a path relative to the current folder. */
@@ -57,6 +59,12 @@ const GREP: Reader = {
       : "-d takes read, skip or recurse",
 };
 
+/** Wide stops would fill the memory. */
+function tabsFault(options: Options): string | undefined {
+  const isNarrow = valuesOf(options, "t", "tabs").every((stops) => /^[0-9]{1,3}(?:[, ][0-9]{1,3})*$/.test(stops));
+  return isNarrow ? undefined : "-t takes a few numbers";
+}
+
 const CHECKSUMS = "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum".split(" ");
 const CHECKSUM: Reader = {
   short: "btz",
@@ -75,6 +83,7 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
         "numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size " +
         "sort: time: time-style: tabsize: width: context zero",
       folder: true,
+      showsTree: ({ seen }) => seen.has("R") || seen.has("recursive"),
       why: ({ seen }) =>
         seen.has("L") && (seen.has("R") || seen.has("recursive")) ? `-L with -R ${FOLLOWS}` : undefined,
     },
@@ -136,6 +145,7 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
       long: "null all apparent-size block-size: bytes total human-readable si max-depth: summarize one-file-system separate-dirs count-links no-dereference dereference-args threshold: time? time-style: exclude: exclude-from@ inodes",
       refuses: { [LISTS]: "files0-from", [FOLLOWS]: "L dereference" },
       folder: true,
+      showsTree: true,
     },
     df: {
       short: "aBhHiklmPTB:t:x:",
@@ -201,6 +211,8 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
       refuses: { [RUNS]: "l paginate", "compares with files of a folder": "from-file to-file" },
       noFollow: "--no-dereference",
       opensTree: ({ seen }) => seen.has("r") || seen.has("recursive"),
+      // Of two folders it compares the files, of a folder and a file those of one name.
+      showsTree: true,
       leaveOut: "--exclude=",
     },
     cmp: { short: "blsi:n:", long: "print-bytes verbose quiet silent ignore-initial: bytes:" },
@@ -214,6 +226,14 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
     },
     paste: { short: "szd:", long: "delimiters: serial zero-terminated" },
     fold: { short: "bsw:", long: "bytes spaces width:" },
+    expand: { short: "it:", long: "initial tabs:", why: tabsFault },
+    unexpand: { short: "at:", long: "all first-only tabs:", why: tabsFault },
+    shuf: {
+      short: "zn:",
+      long: "zero-terminated head-count: random-source@",
+      refuses: { [WRITES]: "o output", [HANGS]: "r repeat" },
+      max: 1,
+    },
     od: {
       short: "abcdfiloxvA:j:N:t:w?",
       long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width?",

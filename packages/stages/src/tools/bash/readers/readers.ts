@@ -60,6 +60,7 @@ export function readCommand(argv: readonly string[], place: CommandPlace): Readi
   const spec = READERS.get(name);
   if (special === undefined && spec === undefined) return undefined;
   if (args.length === 1 && args[0] === "--version") return reads(argv);
+  if (args.length === 1 && args[0] === "--help" && special === undefined) return reads(argv);
   if (special !== undefined) return special(args, place);
   return spec === undefined ? undefined : readListed(argv, spec, place);
 }
@@ -80,19 +81,19 @@ function readListed(argv: readonly string[], spec: Reader, place: CommandPlace):
   const readsFolder = spec.folder === true || spec.folder?.(options) === true;
   const folders = given.length === 0 && readsFolder ? ["."] : given;
   const added = [...(spec.adds ?? []), ...(spec.noFollow === undefined ? [] : noFollow(spec.noFollow, given, place))];
-  if (spec.leaveOut !== undefined && spec.opensTree?.(options) === true) {
+  const opensTree = spec.opensTree?.(options) === true;
+  if (spec.leaveOut !== undefined && opensTree) {
     const store = leaveOut(spec, folders, place);
     if (typeof store === "string") return unknown(`${name} ${store}`);
     added.push(...store);
   }
-  const paths = [...folders, ...options.files];
-  if (!options.rewritten && added.length === 0) return { kind: "reads", argv, paths };
+  const isDeep = opensTree || spec.showsTree === true || spec.showsTree?.(options) === true;
+  const paths = [...(isDeep ? [] : folders), ...options.files];
+  const trees = isDeep ? folders : [];
+  if (!options.rewritten && added.length === 0) return reads(argv, paths, trees);
   // Added last, since of two contradicting options ripgrep uses the last.
-  return {
-    kind: "reads",
-    argv: [name, ...words, ...added, ...(operands.length === 0 ? [] : ["--"]), ...operands],
-    paths,
-  };
+  const tail = operands.length === 0 ? [] : ["--", ...operands];
+  return reads([name, ...words, ...added, ...tail], paths, trees);
 }
 
 /** Named files may be links, as people expect; entries of folders may be links that lead anywhere. */

@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { realPath } from "../../files/paths.ts";
 import { isPlainAwk, isReservedAwkName } from "./awk.ts";
+import { isPlainJq } from "./jq.ts";
 import { ownWords, parseOptions, valuesOf } from "./options.ts";
 import { type Reading, reads, unknown } from "./reading.ts";
 import { isPlainSed } from "./sed.ts";
@@ -60,10 +61,7 @@ const JQ_TEXTS = new Map([
   ["--argjson", 2],
   ["--indent", 1],
 ]);
-/** Words that read other files or show the environment. A field of that name (`.include`) is harmless. */
-const JQ_REACHES = /(?<!\.)\b(?:import|include|env|input_filename|modulemeta|get_search_list)\b|ENV|__prog/;
-
-/** The filter must be in the line, import nothing, and not print the environment: `$ENV`, also with a space after `$`. */
+/** The filter must be in the line, import nothing, and not print the environment. */
 export function readJq(args: readonly string[]): Reading {
   const paths: string[] = [];
   let filter: string | undefined;
@@ -84,6 +82,6 @@ export function readJq(args: readonly string[]): Reading {
     else if (!takesTexts) paths.push(word);
   }
   if (filter === undefined) return unknown("jq without a filter in the line");
-  if (JQ_REACHES.test(filter)) return unknown("jq with a filter that may import, or show the environment");
+  if (!isPlainJq(filter)) return unknown("jq with a filter that may import, or show the environment");
   return reads(["jq", ...args], paths);
 }

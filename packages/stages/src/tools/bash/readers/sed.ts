@@ -76,13 +76,24 @@ const REPLACED = new RegExp(END, "y");
 function readReplacement(cursor: Cursor, isPattern: boolean): boolean {
   const delimiter = take(cursor, /[/|#,:@!%_~+=]/y);
   if (delimiter === undefined) return false;
-  if (!readDelimited(cursor, delimiter, isPattern) || !readDelimited(cursor, delimiter, false)) return false;
+  const isRead = isPattern
+    ? readDelimited(cursor, delimiter, true, failsIfEnded)
+    : readDelimited(cursor, delimiter, false);
+  if (!isRead || !readDelimited(cursor, delimiter, false)) return false;
   if (isPattern) take(cursor, /[gpiImM0-9]*/y);
   return take(cursor, REPLACED) !== undefined;
 }
 
-/** Reads past the delimiter. Within brackets seds disagree on its meaning, so it is refused there. */
-function readDelimited(cursor: Cursor, delimiter: string, isPattern: boolean): boolean {
+/**
+ * Reads past the delimiter. Within brackets seds disagree on its meaning, so it is refused there, unless a sed that ends there
+ * fails for certain.
+ */
+function readDelimited(
+  cursor: Cursor,
+  delimiter: string,
+  isPattern: boolean,
+  fails: (rest: string, delimiter: string) => boolean = () => false,
+): boolean {
   const { text } = cursor;
   while (cursor.at < text.length) {
     const sign = text[cursor.at] ?? "";
@@ -93,11 +104,26 @@ function readDelimited(cursor: Cursor, delimiter: string, isPattern: boolean): b
       if (cursor.at >= text.length || text[cursor.at] === "\n") return false;
       cursor.at += 1;
     } else if (sign === "[" && isPattern) {
+      const from = cursor.at;
       const set = take(cursor, /\^?\]?(?:\[:[a-z]+:\]|\\[^\][\n]|[^\][\\\n])*\]/y);
-      if (set?.includes(delimiter) !== false && !isEscaped(set ?? delimiter, delimiter)) return false;
+      if (set === undefined) return false;
+      if (!set.includes(delimiter) || isEscaped(set, delimiter)) continue;
+      const isPlainSet = /^\^?[^[\]\\]+\]$/.test(set);
+      if (!isPlainSet || !fails(text.slice(from + set.indexOf(delimiter) + 1), delimiter)) return false;
     }
   }
   return false;
+}
+
+/**
+ * Whether a sed that ends the pattern in a bracket only reports that: behind the replacement stands no flag that writes or runs, and
+ * no end of the command.
+ */
+function failsIfEnded(rest: string, delimiter: string): boolean {
+  const cursor: Cursor = { text: rest, at: 0, depth: 0 };
+  if (!readDelimited(cursor, delimiter, false)) return false;
+  const behind = rest.slice(cursor.at);
+  return behind !== "" && !/^(?:\w*[ew]|[\s;}#])/i.test(behind);
 }
 
 /** Whether a backslash precedes each delimiter in the set, so that no sed ends there. */

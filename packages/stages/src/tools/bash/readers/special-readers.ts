@@ -31,7 +31,7 @@ export function readPager(args: readonly string[], place: CommandPlace): Reading
 }
 
 const TREE_LONG =
-  /^--(?:noreport|dirsfirst|filesfirst|prune|du|si|inodes|device|matchdirs|ignore-case|metafirst|nolinks|(?:filelimit|charset|timefmt)=[^/]*|sort=[a-z]+)$/;
+  /^--(?:noreport|gitignore|dirsfirst|filesfirst|prune|du|si|inodes|device|matchdirs|ignore-case|metafirst|nolinks|(?:filelimit|charset|timefmt)=[^/]*|sort=[a-z]+)$/;
 
 /** Parsed by hand: a letter with a value takes the next word, and its cluster continues. */
 export function readTree(args: readonly string[]): Reading {
@@ -51,7 +51,7 @@ export function readTree(args: readonly string[]): Reading {
       return unknown(`tree ${word} ${what}`);
     }
   }
-  return reads(["tree", ...args], paths.length === 0 ? ["."] : paths);
+  return reads(["tree", ...args], [], paths.length === 0 ? ["."] : paths);
 }
 
 /** Parsed by hand: options are known by their first letters, and a second operand is written. */
