@@ -144,8 +144,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "rationales-have-any-length",
     file: NEXT,
-    find: "wholeWords(rationale, MOST_RATIONALE - 1)",
-    replace: "rationale",
+    find: "wholeWords(text, MOST_RATIONALE - 1)",
+    replace: "text",
     tests: EVENTS,
   },
   {

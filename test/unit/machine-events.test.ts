@@ -221,6 +221,7 @@ test("a rationale is cut at a word before 2,000 characters, and is one only as a
   const { spec, state } = await machine([]);
   const of = async (rationale: Json) => (await decide(spec, state, event("B", { rationale }))).rationale;
   const words = "x ".repeat(900);
+  expect(await of("x".repeat(2_000))).toBe("x".repeat(2_000));
   expect(await of("ゆ".repeat(3_000))).toBe(`${"ゆ".repeat(1_999)}…`);
   expect((await of(`${"ゆ".repeat(1_998)}😀😀`))?.isWellFormed()).toBe(true);
   // Nothing is cut in two that redaction would recognize as a whole.

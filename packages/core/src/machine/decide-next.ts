@@ -218,7 +218,7 @@ export async function decideEvent(
   const trace = {
     by,
     event,
-    ...(typeof rationale === "string" ? { rationale: wholeWords(rationale, MOST_RATIONALE - 1) } : {}),
+    ...(typeof rationale === "string" ? { rationale: shortRationale(rationale) } : {}),
     ...(Object.keys(patch.value).length === 0 ? {} : { context: patch.value }),
     ...found.trace,
   } as const;
@@ -232,6 +232,10 @@ export async function decideEvent(
 /** The event of a row that is for all others. */
 const ANY_EVENT = "*";
 const MOST_RATIONALE = 2_000;
+
+function shortRationale(text: string): string {
+  return text.length <= MOST_RATIONALE ? text : wholeWords(text, MOST_RATIONALE - 1);
+}
 const NOTHING_SUSPENDED = "nothing is suspended, so there is nothing to return to";
 
 /** What an event counts as: the completion of the execution that sent it. */
