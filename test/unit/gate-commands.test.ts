@@ -75,7 +75,7 @@ describe("a listed command", () => {
   });
 
   test("that only reads may have any option", () => {
-    const grep = command("grep --include=x a", { readOnly: true, readsWith: [1] });
+    const grep = command("grep --include=x a", { readOnly: true });
     expect(bash(["Bash(grep *)"], grep)).toBe("envelope");
   });
 
@@ -96,21 +96,18 @@ describe("a listed command", () => {
     expect(bash(["Bash(npm test *)", "Read(src/**)"], npm, cat, operand)).toBe("ask");
   });
 
-  test("whose words alone would only read goes no further than reading by the rule's *", () => {
-    const log = { why: "git log --output writes a file", readsWith: [2] };
-    const writes = command("git log --output=x", log);
+  test("that can only read goes no further than reading by a * of its rule", () => {
+    const known = { hasReadingForms: true } as const;
+    const writes = command("git log --output=x", { ...known, why: "git log --output writes a file" });
     expect(bash(["Bash(git log *)"], writes)).toBe("ask");
-    const copies = command("uniq a b", { why: "uniq writes its second operand", readsWith: [1, 2] });
-    expect(bash(["Bash(uniq *)"], copies)).toBe("ask");
-    expect(bash(["Bash(uniq a b)"], copies)).toBe("envelope");
     expect(bash(["Bash(git log --output=x)"], writes)).toBe("envelope");
     expect(bash(["Bash(git log *)", "Edit"], writes)).toBe("envelope");
-    expect(
-      bash(
-        ["Bash(git push *)"],
-        command("git push origin", { why: "git push is not known to only read", readsWith: [] }),
-      ),
-    ).toBe("envelope");
+    const copies = command("uniq -f 0 a b", { ...known, why: "uniq writes its second operand" });
+    for (const rule of ["uniq *", "uniq -f *", "uniq -f 0 a b *", "uniq -f * a b", "* -f 0 a b", "*"])
+      expect(bash([`Bash(${rule})`], copies)).toBe("ask");
+    expect(bash(["Bash(uniq -f 0 a b)"], copies)).toBe("envelope");
+    expect(bash(["Bash(uniq *)"], command("uniq a b", known))).toBe("ask");
+    expect(bash(["Bash(uniq *)"], command("uniq a", { ...known, readOnly: true }))).toBe("envelope");
     const pushes = command("git push origin", { why: "git push is not known to only read" });
     expect(bash(["Bash(git push *)"], pushes)).toBe("envelope");
   });

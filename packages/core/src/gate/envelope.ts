@@ -226,9 +226,13 @@ function commandFault(command: CommandSubject, scene: Scene): string | undefined
     : `${shown}: ${why}, and the stage may not write files`;
 }
 
-/** A rule for a read-only prefix covers only reading: `git log *` must not allow writing a file or running a program. */
-function overstepOf({ argv, why, readsWith }: CommandSubject, { text, command }: ToolPattern): string | undefined {
-  if (why === undefined || command === undefined || readsWith?.includes(command.words) !== true) return undefined;
+/** Of a command that can only read, a `*` covers only that: `git log *` must not allow writing a file or running a program. */
+function overstepOf(
+  { argv, readOnly, why = "it is not known to only read", hasReadingForms }: CommandSubject,
+  { text, command }: ToolPattern,
+): string | undefined {
+  if (readOnly || hasReadingForms !== true || command === undefined) return undefined;
+  if (!command.open && command.stars.length === 0) return undefined;
   return `${excerpt(argv.join(" "))}: ${why}, which ${text} does not cover in a stage that may not write files`;
 }
 
