@@ -133,3 +133,33 @@ describe("a rule for a command that can only read covers no other form of it", (
     );
   });
 });
+
+describe("a rule of a command that runs or writes something covers no option that names what", () => {
+  attacks({}, [
+    refused(
+      "by a letter that is harmless elsewhere",
+      ["git rebase *", "mvn test *", "dotnet test *", "kubectl get *", "docker run *", "gdb *", "robot *", "ninja *"],
+      "git rebase -x 'touch PWN' HEAD~1",
+      "git rebase -qx 'touch PWN' HEAD~1",
+      "mvn test -s src/settings.xml",
+      "dotnet test -s src/evil.runsettings",
+      "kubectl get pods -s http://localhost:9",
+      "docker run -v /:/host alpine",
+      "gdb -x src/evil.gdb",
+      "robot -x PWN tests",
+      "ninja -t clean",
+    ),
+    refused(
+      "behind or within one that is harmless",
+      ["npx vitest *", "pytest *", "make *", "npx vitest --reporter *", "uv run pytest *"],
+      "npx vitest -tc src/x.mjs",
+      "npx vitest -t -c src/x.mjs",
+      "npx vitest --reporter ./src/x.mjs",
+      "pytest -xp src.x",
+      "pytest -q -k name -c src/x.ini",
+      "make -ksf src/x.mk",
+      "make 'x[a!=touch PWN]'",
+      "uv run pytest -p src.x",
+    ),
+  ]);
+});

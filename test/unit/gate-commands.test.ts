@@ -31,47 +31,12 @@ describe("a listed command", () => {
     expect(bash(["Bash(npm test -- --reporter=./x.mjs)"], reporter)).toBe("envelope");
   });
 
-  test.each([
-    ...["--", "-q", "-qv", "-x", "-5", "-10", "--run", "--ci", "--color", "--no-colors", "--watch=false"],
-    ...["-t", "-t=adds", "--grep=adds two", "--maxfail=3", "--reporter=dot", "my-file.test.ts"],
-  ])("may have %j by its rule's *, which names neither a program nor a file to write", (option) => {
-    expect(bash(["Bash(npm test *)"], words(["npm", "test", option]))).toBe("envelope");
-  });
-
-  test.each([
-    ...[
-      "-",
-      "-c",
-      "-o",
-      "-qo",
-      "-5o",
-      "--output=x",
-      "--require=--run",
-      "--runner",
-      "--reporter=./x",
-      "--reporter=dot/x",
-    ],
-    ...["--watch=true", "--grepper=x", "--no-cover", "SHELL=./x", "X!=x", "a.b:=x"],
-  ])("may not have %j by its rule's *", (option) => {
-    expect(bash(["Bash(npm test *)"], words(["npm", "test", option]))).toBe("ask");
-    expect(bash([`Bash(npm test ${option} *)`], words(["npm", "test", option, "a"]))).toBe("envelope");
-  });
-
   test("may not have an option by another * of its rule", () => {
     expect(bash(["Bash(npm * test)"], command("npm run test"))).toBe("envelope");
     expect(bash(["Bash(npm * test)"], command("npm --silent test"))).toBe("envelope");
     expect(bash(["Bash(npm * test)"], command("npm --prefix=docs test"))).toBe("ask");
     expect(bash(["Bash(npm * test)", "Edit"], command("npm --prefix=docs test"))).toBe("envelope");
     expect(bash(["Bash(npm --prefix=docs test)"], command("npm --prefix=docs test"))).toBe("envelope");
-  });
-
-  test("of make may not have -t, which elsewhere names a test: it makes files that pass for results", () => {
-    expect(bash(["Bash(make *)"], command("make -k check"))).toBe("envelope");
-    expect(bash(["Bash(make *)"], command("make -t check"))).toBe("ask");
-    expect(bash(["Bash(/usr/bin/gmake *)"], command("/usr/bin/gmake -t check"))).toBe("ask");
-    expect(bash(["Bash(makeup *)"], command("makeup -t check"))).toBe("envelope");
-    expect(bash(["Bash(remake *)"], command("remake -t check"))).toBe("envelope");
-    expect(bash(["Bash(npm test *)"], command("npm test --workspaces"))).toBe("ask");
   });
 
   test("that only reads may have any option", () => {

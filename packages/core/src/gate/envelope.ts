@@ -8,6 +8,7 @@ import {
 } from "../definition/patterns/tool-pattern.ts";
 import type { AllowedTool } from "../definition/state-rules.ts";
 import { insideRoot } from "./hard-limits.ts";
+import { riskyWord } from "./known-options.ts";
 import type { Reach, Subject, Workspace } from "./subjects.ts";
 
 type PathSubject = Extract<Subject, { readonly kind: "path" }>;
@@ -236,16 +237,9 @@ function overstepOf(
   return `${excerpt(argv.join(" "))}: ${why}, which ${text} does not cover in a stage that may not write files`;
 }
 
-/** Options, mostly of test runners, that name neither a program to run nor a file to write. */
-const PLAIN_OPTION =
-  /^(?:--|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgk]|--(?:grep|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
-
-/** With -t, which names a test elsewhere, it writes files that pass for the results of a check. */
-const MAKE = /(?:^|\/)g?make$/;
-
 /**
  * An option or a setting such as `SHELL=./x` may name a program to run or a file to write. A sandbox makes that harmless; without one,
- * a `*` of a rule covers only options known to be harmless if the stage may not write.
+ * a `*` of a rule covers only what is known to do neither if the stage may not write.
  */
 function optionFault(
   { argv, dynamic, readOnly }: CommandSubject,
@@ -256,11 +250,9 @@ function optionFault(
   if (dynamic.includes(true))
     return `${excerpt(argv.join(" "))} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
   const { words, stars } = command;
-  const starred = argv.filter((_word, at) => at >= words || stars.includes(at));
-  const isTouch = (word: string): boolean => word === "-t" && MAKE.test(argv[0] ?? "");
-  const odd = starred.find((word) => /^-|=/.test(word) && (!PLAIN_OPTION.test(word) || isTouch(word)));
-  if (odd === undefined) return undefined;
-  return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
+  const risky = riskyWord(argv, (at) => at >= words || stars.includes(at));
+  if (risky === undefined) return undefined;
+  return `${excerpt(risky)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }
 
 /** A scope of all files. */
