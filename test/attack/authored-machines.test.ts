@@ -116,6 +116,7 @@ describe("tools that are wider than those of the author", () => {
     ["Bash(npm test *)", "Bash(npm test --prefix=docs *)"],
     ["Bash(npm test *)", "Bash(npm test --run)"],
     ["Bash(git log *)", "Bash(git log --output=x)"],
+    ["Bash(git branch *)", "Bash(git branch)"],
     ["Bash(git branch *)", "Bash(git branch evil)"],
     ["Bash(git branch *)", "Bash(git branch evil *)"],
     ["Bash(/usr/bin/git branch *)", "Bash(/usr/bin/git branch evil)"],
