@@ -115,6 +115,7 @@ describe("tools that are wider than those of the author", () => {
     ["Bash(npm test *)", "Bash(npm test --reporter=./docs/evil.mjs)"],
     ["Bash(npm test *)", "Bash(npm test --prefix=docs *)"],
     ["Bash(npm test *)", "Bash(npm test --run)"],
+    ["Bash(pytest *)", "Bash(pytest @docs/args.txt *)"],
     ["Bash(git log *)", "Bash(git log --output=x)"],
     ["Bash(git branch *)", "Bash(git branch)"],
     ["Bash(git branch *)", "Bash(git branch evil)"],

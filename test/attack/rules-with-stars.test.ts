@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { attacks, bash, nothingRan, type Row, scene } from "../support/attack.ts";
+import { attacks, bash, nothingRan, type Row, scene, write } from "../support/attack.ts";
 import { lineIn } from "../support/lines.ts";
 import { missingProgram } from "../support/programs.ts";
 
@@ -160,6 +160,34 @@ describe("a rule of a command that runs or writes something covers no option tha
       "make -ksf src/x.mk",
       "make 'x[a!=touch PWN]'",
       "uv run pytest -p src.x",
+    ),
+  ]);
+});
+
+describe("a rule of a command that reads options from files", () => {
+  const written: Row = {
+    ...refused("that an earlier call has written", ["tsc *"], "tsc @src/args.txt", "tsc src/b.ts @src/args.txt"),
+    allowedTools: ["Read", "Write(src/**)", "Bash(tsc *)"],
+    calls: [write("src/args.txt", "--outDir ../out src/b.ts"), bash("tsc @src/args.txt")],
+    outcomes: ["ok", "no_interactor"],
+    look: ({ outputs }) => expect(outputs).toHaveLength(2),
+  };
+  attacks({}, [
+    written,
+    refused(
+      "covers none of them",
+      ["pytest *", "mypy *", "ruff check *", "gcc *", "javac *", "npx tsc *", "npm run *", "npm test *", "yarn *"],
+      "pytest @src/args.txt",
+      "pytest -k @src/args.txt",
+      "mypy @src/args.txt",
+      "ruff check @src/args.txt",
+      "gcc @src/args.txt",
+      "javac @src/args.txt",
+      "npx tsc @src/args.txt",
+      "npm run build -- @src/args.txt",
+      "npm run build '-w ' @src/args.txt",
+      "npm test @src/args.txt",
+      "yarn build workspace @src/args.txt",
     ),
   ]);
 });

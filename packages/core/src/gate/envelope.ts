@@ -238,8 +238,8 @@ function overstepOf(
 }
 
 /**
- * An option or a setting such as `SHELL=./x` may name a program to run or a file to write. A sandbox makes that harmless; without one,
- * a `*` of a rule covers only what is known to do neither if the stage may not write.
+ * An option, a setting such as `SHELL=./x` or a file of options such as `@args` may name a program to run or a file to write. A
+ * sandbox makes that harmless; without one, a `*` of a rule covers only what is known to do neither if the stage may not write.
  */
 function optionFault(
   { argv, dynamic, readOnly }: CommandSubject,

@@ -10,6 +10,8 @@ interface KnownCommand {
   readonly joins?: true;
   /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
   readonly names?: true;
+  /** Whether a word with `@` in front is like any other, and no file with more options. */
+  readonly plainAt?: true;
 }
 
 const ANY_COMMAND =
@@ -32,6 +34,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--retry: --testTimeout: --hookTimeout: --maxWorkers: --minWorkers: --no-file-parallelism --fileParallelism=false " +
       "--shard: --pool:forks|threads --sequence.seed: --sequence.shuffle --allowOnly --hideSkippedTests --logHeapUsage",
     names: true,
+    plainAt: true,
   },
   {
     begins: "jest",
@@ -41,6 +44,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--testPathIgnorePatterns: --runTestsByPath --findRelatedTests --selectProjects: --listTests --testTimeout: " +
       "--maxWorkers: --shard: --randomize --seed: --forceExit --detectOpenHandles --logHeapUsage",
     names: true,
+    plainAt: true,
   },
   {
     begins: "mocha",
@@ -49,6 +53,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--retries: --recursive --sort --exit --forbid-only --forbid-pending --full-trace --no-diff --inline-diffs " +
       "--check-leaks --dry-run --reporter:dot|json|landing|list|min|nyan|progress|spec|tap",
     names: true,
+    plainAt: true,
   },
   {
     begins: "playwright test",
@@ -56,6 +61,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "-g: -x -j: -h --grep: --grep-invert: --project: --workers: --retries: --timeout: --max-failures: --repeat-each: " +
       "--shard: --list --last-failed --forbid-only --fully-parallel --pass-with-no-tests --reporter:dot|line|list",
     names: true,
+    plainAt: true,
   },
   {
     begins: "node --test",
@@ -63,11 +69,13 @@ const COMMANDS: readonly KnownCommand[] = [
       "--test-name-pattern: --test-skip-pattern: --test-only --test-concurrency: --test-timeout: --test-force-exit " +
       "--test-reporter:dot|spec|tap",
     names: true,
+    plainAt: true,
   },
   {
     begins: "bun test",
     options: "-t: --test-name-pattern: --bail --bail: --timeout: --rerun-each: --only --todo",
     names: true,
+    plainAt: true,
   },
   {
     begins: "pytest",
@@ -119,12 +127,14 @@ const COMMANDS: readonly KnownCommand[] = [
       "-v -h -f:json|stylish --format:json|stylish --ext: --max-warnings: --ignore-pattern: --no-ignore --no-inline-config " +
       "--no-warn-ignored --no-error-on-unmatched-pattern --pass-on-no-patterns --report-unused-disable-directives --stats " +
       "--debug",
+    plainAt: true,
   },
   {
     begins: "prettier",
     options:
       "-c -l -u -h --check --list-different --ignore-unknown --no-error-on-unmatched-pattern --no-config --no-editorconfig " +
       "--log-level:",
+    plainAt: true,
   },
   {
     begins: "ruff check",
@@ -183,7 +193,7 @@ const SETTING = /^\w[\w.-]*[^\w\s]?=/;
 
 /**
  * The first word that a `*` covers and that may make the command run a program or write a file: an option that is not known to be
- * harmless, or a setting such as `SHELL=./x`.
+ * harmless, a setting such as `SHELL=./x`, or `@file`, a file that may hold both.
  */
 export function riskyWord(argv: readonly string[], isCovered: (at: number) => boolean): string | undefined {
   const command = knownCommand(argv);
@@ -199,6 +209,7 @@ export function riskyWord(argv: readonly string[], isCovered: (at: number) => bo
     }
     const isHarmless =
       (values?.test(word) ?? true) &&
+      (!word.startsWith("@") || isPlainAt(argv, at, command)) &&
       (!word.includes("=") || (command?.names === true && (values !== undefined || !SETTING.test(word))));
     if (!isHarmless && isCovered(at)) return word;
     values = undefined;
@@ -259,4 +270,19 @@ function readOption(word: string, options: ReadonlyMap<string, KnownOption>, joi
     if (!options.has(letter)) return attached === "" ? option : undefined;
   }
   return {};
+}
+
+const PACKAGE_MANAGER = /^(?:npm|npx|pnpm|yarn|bun|bunx)$/;
+/** Commands of package managers whose words name packages. */
+const OF_PACKAGES = /^(?:add|dedupe|i|info|install|list|ls|outdated|remove|rm|uninstall|update|upgrade|view|why)$/;
+
+/** Whether a word with `@` in front is a revision of git, a package (`@scope/name`), or a plain word of a known command. */
+function isPlainAt(argv: readonly string[], at: number, command: KnownCommand | undefined): boolean {
+  const [program = "", subcommand = ""] = argv;
+  if (program === "git" || command?.plainAt === true) return true;
+  if (!PACKAGE_MANAGER.test(program)) return false;
+  // Any other word may be one of the program or script that the package manager runs.
+  if (/^(?:-w|-F|--workspace|--filter)$/.test(argv[at - 1] ?? "")) return true;
+  if (/^(?:npx|bunx)$/.test(program)) return at === lengthOf(LAUNCHERS, argv);
+  return at > 1 && (OF_PACKAGES.test(subcommand) || (at === 2 && /^(?:workspace|exec|dlx|x)$/.test(subcommand)));
 }

@@ -54,7 +54,8 @@ const RUNNERS: ReadonlySet<string> = new Set(
 
 /**
  * Whether a command has the words of another one and more: `npm test unit *` is within `npm test *`. In a stage that may not
- * write, the gate takes no options and settings for a `*`, but takes them for the words of a rule. So no word may be one.
+ * write, the gate takes no options, settings and files of options for a `*`, but takes them for the words of a rule. So no word may
+ * be one.
  */
 function isLongerCommand(scope: string, wide: string): boolean {
   const words = wide.endsWith(" *") ? wide.slice(0, -2) : undefined;
@@ -62,7 +63,7 @@ function isLongerCommand(scope: string, wide: string): boolean {
   if (words === undefined || !PLAIN_WORDS.test(words) || !PLAIN_WORDS.test(own)) return false;
   const [program = "", ...more] = own.split(" ");
   if (own === words) return own !== scope || RUNNERS.has(program);
-  return RUNNERS.has(program) && own.startsWith(`${words} `) && !more.some((word) => /^-|=/.test(word));
+  return RUNNERS.has(program) && own.startsWith(`${words} `) && !more.some((word) => /^[-@]|=/.test(word));
 }
 
 /** A folder, and everything in it. */
