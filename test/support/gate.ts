@@ -22,7 +22,7 @@ interface CommandOptions {
   readonly dynamic?: readonly number[];
   readonly via?: readonly string[];
   readonly why?: string;
-  readonly readsWith?: readonly number[];
+  readonly hasReadingForms?: true;
   readonly folder?: string;
 }
 /** `npm test` -> the simple command of these words. */

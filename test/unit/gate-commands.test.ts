@@ -31,32 +31,6 @@ describe("a listed command", () => {
     expect(bash(["Bash(npm test -- --reporter=./x.mjs)"], reporter)).toBe("envelope");
   });
 
-  test.each([
-    ...["--", "-q", "-qv", "-x", "-5", "-10", "--run", "--ci", "--color", "--no-colors", "--watch=false"],
-    ...["-t", "-t=adds", "--grep=adds two", "--maxfail=3", "--reporter=dot", "my-file.test.ts"],
-  ])("may have %j by its rule's *, which names neither a program nor a file to write", (option) => {
-    expect(bash(["Bash(npm test *)"], words(["npm", "test", option]))).toBe("envelope");
-  });
-
-  test.each([
-    ...[
-      "-",
-      "-c",
-      "-o",
-      "-qo",
-      "-5o",
-      "--output=x",
-      "--require=--run",
-      "--runner",
-      "--reporter=./x",
-      "--reporter=dot/x",
-    ],
-    ...["--watch=true", "--grepper=x", "--no-cover", "SHELL=./x", "X!=x", "a.b:=x"],
-  ])("may not have %j by its rule's *", (option) => {
-    expect(bash(["Bash(npm test *)"], words(["npm", "test", option]))).toBe("ask");
-    expect(bash([`Bash(npm test ${option} *)`], words(["npm", "test", option, "a"]))).toBe("envelope");
-  });
-
   test("may not have an option by another * of its rule", () => {
     expect(bash(["Bash(npm * test)"], command("npm run test"))).toBe("envelope");
     expect(bash(["Bash(npm * test)"], command("npm --silent test"))).toBe("envelope");
@@ -65,17 +39,8 @@ describe("a listed command", () => {
     expect(bash(["Bash(npm --prefix=docs test)"], command("npm --prefix=docs test"))).toBe("envelope");
   });
 
-  test("of make may not have -t, which elsewhere names a test: it makes files that pass for results", () => {
-    expect(bash(["Bash(make *)"], command("make -k check"))).toBe("envelope");
-    expect(bash(["Bash(make *)"], command("make -t check"))).toBe("ask");
-    expect(bash(["Bash(/usr/bin/gmake *)"], command("/usr/bin/gmake -t check"))).toBe("ask");
-    expect(bash(["Bash(makeup *)"], command("makeup -t check"))).toBe("envelope");
-    expect(bash(["Bash(remake *)"], command("remake -t check"))).toBe("envelope");
-    expect(bash(["Bash(npm test *)"], command("npm test --workspaces"))).toBe("ask");
-  });
-
   test("that only reads may have any option", () => {
-    const grep = command("grep --include=x a", { readOnly: true, readsWith: [1] });
+    const grep = command("grep --include=x a", { readOnly: true });
     expect(bash(["Bash(grep *)"], grep)).toBe("envelope");
   });
 
@@ -96,21 +61,18 @@ describe("a listed command", () => {
     expect(bash(["Bash(npm test *)", "Read(src/**)"], npm, cat, operand)).toBe("ask");
   });
 
-  test("whose words alone would only read goes no further than reading by the rule's *", () => {
-    const log = { why: "git log --output writes a file", readsWith: [2] };
-    const writes = command("git log --output=x", log);
+  test("that can only read goes no further than reading by a * of its rule", () => {
+    const known = { hasReadingForms: true } as const;
+    const writes = command("git log --output=x", { ...known, why: "git log --output writes a file" });
     expect(bash(["Bash(git log *)"], writes)).toBe("ask");
-    const copies = command("uniq a b", { why: "uniq writes its second operand", readsWith: [1, 2] });
-    expect(bash(["Bash(uniq *)"], copies)).toBe("ask");
-    expect(bash(["Bash(uniq a b)"], copies)).toBe("envelope");
     expect(bash(["Bash(git log --output=x)"], writes)).toBe("envelope");
     expect(bash(["Bash(git log *)", "Edit"], writes)).toBe("envelope");
-    expect(
-      bash(
-        ["Bash(git push *)"],
-        command("git push origin", { why: "git push is not known to only read", readsWith: [] }),
-      ),
-    ).toBe("envelope");
+    const copies = command("uniq -f 0 a b", { ...known, why: "uniq writes its second operand" });
+    for (const rule of ["uniq *", "uniq -f *", "uniq -f 0 a b *", "uniq -f * a b", "* -f 0 a b", "*"])
+      expect(bash([`Bash(${rule})`], copies)).toBe("ask");
+    expect(bash(["Bash(uniq -f 0 a b)"], copies)).toBe("envelope");
+    expect(bash(["Bash(uniq *)"], command("uniq a b", known))).toBe("ask");
+    expect(bash(["Bash(uniq *)"], command("uniq a", { ...known, readOnly: true }))).toBe("envelope");
     const pushes = command("git push origin", { why: "git push is not known to only read" });
     expect(bash(["Bash(git push *)"], pushes)).toBe("envelope");
   });

@@ -186,7 +186,8 @@ describe("a person who is asked for a grant reads", () => {
     expect(why("Bash", ["Bash"], command("sort -o a", { why: "sort -o writes a file" }))).toContain(
       "sort -o a: sort -o writes a file",
     );
-    const log = command("git log --output=x", { why: "git log --output writes a file", readsWith: [2] });
+    const forms = { why: "git log --output writes a file", hasReadingForms: true } as const;
+    const log = command("git log --output=x", forms);
     expect(why("Bash", ["Bash(git log *)"], log)).toContain(
       "git log --output=x: git log --output writes a file, which Bash(git log *) does not cover",
     );

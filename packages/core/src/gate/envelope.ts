@@ -9,6 +9,7 @@ import {
 import type { AllowedTool } from "../definition/state-rules.ts";
 import { type Cleaning, commandExcerpt } from "./excerpt.ts";
 import { insideRoot } from "./hard-limits.ts";
+import { riskyWord } from "./known-options.ts";
 import type { Reach, Subject, Workspace } from "./subjects.ts";
 
 type PathSubject = Extract<Subject, { readonly kind: "path" }>;
@@ -257,26 +258,20 @@ function commandFault(command: CommandSubject, scene: Scene): string | undefined
     : `${shown}: ${why}, and the stage may not write files`;
 }
 
-/** A rule for a read-only prefix covers only reading: `git log *` must not allow writing a file or running a program. */
+/** Of a command that can only read, a `*` covers only that: `git log *` must not allow writing a file or running a program. */
 function overstepOf(
-  { argv, why, readsWith }: CommandSubject,
+  { argv, readOnly, why = "it is not known to only read", hasReadingForms }: CommandSubject,
   { text, command }: ToolPattern,
   { cleaning }: Scene,
 ): string | undefined {
-  if (why === undefined || command === undefined || readsWith?.includes(command.words) !== true) return undefined;
+  if (readOnly || hasReadingForms !== true || command === undefined) return undefined;
+  if (!command.open && command.stars.length === 0) return undefined;
   return `${commandExcerpt(argv, cleaning)}: ${why}, which ${text} does not cover in a stage that may not write files`;
 }
 
-/** Options, mostly of test runners, that name neither a program to run nor a file to write. */
-const PLAIN_OPTION =
-  /^(?:--|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgk]|--(?:grep|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
-
-/** With -t, which names a test elsewhere, it writes files that pass for the results of a check. */
-const MAKE = /(?:^|\/)g?make$/;
-
 /**
- * An option or a setting such as `SHELL=./x` may name a program to run or a file to write. A sandbox makes that harmless; without one,
- * a `*` of a rule covers only options known to be harmless if the stage may not write.
+ * An option, a setting such as `SHELL=./x` or a file of options such as `@args` may name a program to run or a file to write. A
+ * sandbox makes that harmless; without one, a `*` of a rule covers only what is known to do neither if the stage may not write.
  */
 function optionFault(
   { argv, dynamic, readOnly }: CommandSubject,
@@ -287,11 +282,9 @@ function optionFault(
   if (dynamic.includes(true))
     return `${commandExcerpt(argv, cleaning)} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
   const { words, stars } = command;
-  const starred = argv.filter((_word, at) => at >= words || stars.includes(at));
-  const isTouch = (word: string): boolean => word === "-t" && MAKE.test(argv[0] ?? "");
-  const odd = starred.find((word) => /^-|=/.test(word) && (!PLAIN_OPTION.test(word) || isTouch(word)));
-  if (odd === undefined) return undefined;
-  return `${commandExcerpt([odd], cleaning)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
+  const risky = riskyWord(argv, (at) => at >= words || stars.includes(at));
+  if (risky === undefined) return undefined;
+  return `${commandExcerpt([risky], cleaning)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }
 
 /** A scope of all files. */

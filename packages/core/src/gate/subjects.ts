@@ -24,8 +24,8 @@ export type Subject =
       readonly readOnly: boolean;
       /** Why it is not read-only although its program usually is. */
       readonly why?: string;
-      /** Lengths of its prefixes that only read: a rule of such a prefix and a `*` allows nothing but reading. */
-      readonly readsWith?: readonly number[];
+      /** Whether its program, of git its subcommand, is known to have forms that only read: a rule with a `*` covers only these. */
+      readonly hasReadingForms?: true;
       /** Variables assigned in front of it (`NODE_OPTIONS=… npm test`); no rule matches such a command. */
       readonly assignments: readonly string[];
       /** Where it was found: ["xargs"], ["sh -c"], ["$()"]. */

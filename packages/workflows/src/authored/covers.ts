@@ -43,8 +43,8 @@ function isNarrower(pattern: string, other: string): boolean {
 const PLAIN_WORDS = /^[\w./:@=+-]+(?: [\w./:@=+-]+)*$/u;
 
 /**
- * Programs that run a project's code. Of others, the gate may take words for reading under the shorter rule, and for anything under
- * the longer one.
+ * Programs that run a project's code. Of others, the gate may take words only for reading under a rule with a `*`, and for anything
+ * under one without, even if it has the same words.
  */
 const RUNNERS: ReadonlySet<string> = new Set(
   "bun cargo deno dotnet go gradle jest just make mvn node npm npx pnpm pytest python python3 uv vitest yarn".split(
@@ -54,15 +54,16 @@ const RUNNERS: ReadonlySet<string> = new Set(
 
 /**
  * Whether a command has the words of another one and more: `npm test unit *` is within `npm test *`. In a stage that may not
- * write, the gate takes no options and settings for a `*`, but takes them for the words of a rule. So no word may be one.
+ * write, the gate takes no options, settings and files of options for a `*`, but takes them for the words of a rule. So no word may
+ * be one.
  */
 function isLongerCommand(scope: string, wide: string): boolean {
   const words = wide.endsWith(" *") ? wide.slice(0, -2) : undefined;
   const own = scope.endsWith(" *") ? scope.slice(0, -2) : scope;
   if (words === undefined || !PLAIN_WORDS.test(words) || !PLAIN_WORDS.test(own)) return false;
-  if (own === words) return true;
   const [program = "", ...more] = own.split(" ");
-  return RUNNERS.has(program) && own.startsWith(`${words} `) && !more.some((word) => /^-|=/.test(word));
+  if (own === words) return own !== scope || RUNNERS.has(program);
+  return RUNNERS.has(program) && own.startsWith(`${words} `) && !more.some((word) => /^[-@]|=/.test(word));
 }
 
 /** A folder, and everything in it. */

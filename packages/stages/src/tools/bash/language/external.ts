@@ -2,8 +2,8 @@ import { basename, isAbsolute, join, relative, resolve } from "node:path";
 import type { Subject, Workspace } from "@sluice/core";
 import { contains, isProgram, realPath } from "../../files/paths.ts";
 import { ownWords } from "../readers/options.ts";
-import { isReader, readCommand } from "../readers/readers.ts";
-import { type CommandPlace, type Reading, reads, unknown } from "../readers/reading.ts";
+import { hasReadingForms, readCommand } from "../readers/readers.ts";
+import { type CommandPlace, reads, unknown } from "../readers/reading.ts";
 import type { ExpansionScene } from "./expand.ts";
 import { outside } from "./line.ts";
 import { readXargs } from "./xargs.ts";
@@ -159,37 +159,30 @@ function opensMore(command: readonly string[], judged: readonly OpeningCommand[]
 
 const NO_PATHS = { paths: [], trees: [] };
 
-/** Leading words that are tried on their own. */
-const MOST_RULE_WORDS = 4;
-
 function program(argv: readonly string[], shell: Shell): External {
   const [name = "", ...args] = argv;
-  const { path, inWorkspace } = located(name, shell);
   const known = knownName(name, shell);
-  const place = commandPlace(shell);
-  const read = (words: readonly string[], how: CommandPlace): Reading | undefined =>
-    inWorkspace ? undefined : readCommand([known, ...words], how);
+  const { path, inWorkspace } = located(known, shell);
   const isMissing = path === name && !name.includes("/");
-  const reading = isMissing ? unknown("no such program is on PATH") : read(args, place);
+  const reading = isMissing
+    ? unknown("no such program is on PATH")
+    : inWorkspace
+      ? undefined
+      : readCommand([known, ...args], commandPlace(shell));
   const shown = [nameFromRoot(name, path, shell), ...args];
   const command = commandSubject(shown, reading?.kind === "reads", shell);
-  if (reading === undefined) return { argv: [path, ...args], commands: [{ command, ...NO_PATHS }] };
-  if (reading.kind === "reads") {
+  if (reading?.kind === "reads") {
     // A program that does the same may run instead: `cat` for a pager.
     const [run = ""] = reading.argv;
     const file = isAbsolute(run) ? run : path;
     const { paths, trees } = reading;
     return { argv: [file, ...reading.argv.slice(1)], commands: [{ command, paths, trees }] };
   }
-  const counts = [...Array(MOST_RULE_WORDS).keys(), args.length].filter((count) => count <= args.length);
-  const readsWith = [...new Set(counts)]
-    .filter(
-      (count) =>
-        (count === 0 && isReader(known)) || read(args.slice(0, count), { ...place, wordsOnly: true })?.kind === "reads",
-    )
-    .map((count) => count + 1);
-  const why = { why: reading.why, ...(readsWith.length === 0 ? {} : { readsWith }) };
-  return { argv: [path, ...args], commands: [{ command: { ...command, ...why }, ...NO_PATHS }] };
+  const why = reading === undefined ? {} : { why: reading.why };
+  // Another program of that name may do the same, so it is not trusted to read, nor covered as one that is unknown.
+  const isKnown = (isMissing || !inWorkspace) && hasReadingForms([basename(name), ...args]);
+  const forms = isKnown ? { hasReadingForms: true as const } : {};
+  return { argv: [path, ...args], commands: [{ command: { ...command, ...why, ...forms }, ...NO_PATHS }] };
 }
 
 /** Where the readers judge a command of this shell. */
@@ -212,10 +205,12 @@ export function commandPlace(shell: Shell): CommandPlace {
   };
 }
 
-/** The bare name of a program that was called by its path, if PATH finds the same file. */
+/** The bare name of a program that was called by its path, if PATH finds the same file: `/bin/sed` may lead to `/usr/bin/sed`. */
 function knownName(name: string, shell: Shell): string {
   const base = basename(name);
-  return name.includes("/") && base !== "" && located(base, shell).path === name ? base : name;
+  if (!isAbsolute(name) || base === "") return name;
+  const { path } = located(base, shell);
+  return path === name || (isAbsolute(path) && realPath(path) === realPath(name)) ? base : name;
 }
 
 /** A rule that names a file of the workspace means the path from its root, in any folder. */

@@ -27,6 +27,20 @@ interface GitLine {
   readonly args: readonly string[];
 }
 
+/** Options in front of the subcommand whose value is the next word. */
+const GLOBAL_VALUE = /^(?:-[Cc]|--(?:git-dir|work-tree|namespace|super-prefix|config-env|attr-source))$/;
+
+/** Whether the subcommand has forms that only show, whatever is in front of it and behind it. */
+export function hasReadingSubcommand(args: readonly string[]): boolean {
+  const at = args.findIndex((word, index) => !word.startsWith("-") && !GLOBAL_VALUE.test(args[index - 1] ?? ""));
+  return at !== -1 && GIT_COMMANDS.has(args.slice(at, at + lengthOf(args[at])).join(" "));
+}
+
+/** The number of words of a subcommand: some have commands of their own. */
+function lengthOf(subcommand: string | undefined): number {
+  return subcommand === "stash" || subcommand === "worktree" ? 2 : 1;
+}
+
 /** The subcommand with the options in front of it; or why it is not known to only read. */
 export function readGlobals(args: readonly string[], place: CommandPlace): GitLine | string {
   let { cwd } = place;
@@ -35,8 +49,8 @@ export function readGlobals(args: readonly string[], place: CommandPlace): GitLi
     const word = args[at] ?? "";
     const value = args[at + 1] ?? "";
     if (!word.startsWith("-")) {
-      const two = word === "stash" || word === "worktree" ? 2 : 1;
-      return { cwd, globals, name: args.slice(at, at + two).join(" "), args: args.slice(at + two) };
+      const end = at + lengthOf(word);
+      return { cwd, globals, name: args.slice(at, end).join(" "), args: args.slice(end) };
     }
     if (word === "--no-pager" || word === "-P" || word === "--no-optional-locks") continue;
     if (word === "-c" && DATA_SETTING.test(value)) globals.push(word, value);
@@ -62,7 +76,6 @@ export function readGit(args: readonly string[], place: CommandPlace): Reading {
   if (typeof options === "string") return unknown(`git ${line.name} ${options}`);
   const why = spec.why?.(options);
   if (why !== undefined) return unknown(`git ${line.name} ${why}`);
-  if (place.wordsOnly === true) return reads(["git", ...args]);
   if (!contains(place.workspace.root, line.cwd)) return unknown("git outside of the workspace");
   const tree = workTree(line.cwd);
   if (typeof tree === "string") return unknown(`git ${tree}`);

@@ -1,7 +1,7 @@
 import { dirname, relative, resolve, sep } from "node:path";
 import { contains, isFile, resolveReal } from "../../files/paths.ts";
 import { readFind } from "./find.ts";
-import { readGit } from "./git.ts";
+import { hasReadingSubcommand, readGit } from "./git.ts";
 import { parseOptions } from "./options.ts";
 import { READERS, type Reader } from "./reader-table.ts";
 import { type CommandPlace, FOUND_MARK, type Reading, reads, unknown } from "./reading.ts";
@@ -40,12 +40,9 @@ const VERSIONS = new Map<string, RegExp>([
 ]);
 const QUIET_NPM = ["--logs-max=0", "--no-update-notifier"];
 
-/** Programs that are for more than reading. */
-const ALSO_WRITE = new Set(["git", "gunzip", "gzip"]);
-
-/** Whether a program is here to read, so that a rule for its name alone covers only its reading forms. */
-export function isReader(name: string): boolean {
-  return (READERS.has(name) || SPECIAL.has(name)) && !ALSO_WRITE.has(name);
+/** Whether a command, given a bare program name, has forms that count as reading, whatever its other words are. */
+export function hasReadingForms([name = "", ...args]: readonly string[]): boolean {
+  return name === "git" ? hasReadingSubcommand(args) : READERS.has(name) || SPECIAL.has(name);
 }
 
 /** What a command does, given a bare program name; undefined if the program is not listed. */

@@ -19,8 +19,6 @@ export interface CommandPlace {
   /** Absolute, links resolved. */
   readonly cwd: string;
   readonly workspace: Workspace;
-  /** Judges only the words, not where paths lead or what a repository's settings change. */
-  readonly wordsOnly?: true;
   /** Judges a command that this one runs; the program in the resulting `argv` is an absolute path. */
   readonly inner: (argv: readonly string[]) => Reading;
 }

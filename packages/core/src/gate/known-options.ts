@@ -1,0 +1,288 @@
+// The options that a `*` of a rule covers in a stage that may not write, without a sandbox. An option is listed only if it neither
+// runs a program, nor loads code or settings, nor names a file to write; of a program that is not listed, hardly any is known.
+
+interface KnownCommand {
+  /** How it begins; a `*` stands for the rest of a word. */
+  readonly begins: string;
+  /** `-x` and `--watch=false` are whole words, `-k:` takes a value, attached or as the next word, and `--tb:short|no` one of these. */
+  readonly options: string;
+  /** Whether letters are joined, a value right behind its letter: `-xvk name`, `-n4`. */
+  readonly joins?: true;
+  /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
+  readonly names?: true;
+  /** Whether a word with `@` in front is like any other, and no file with more options. */
+  readonly plainAt?: true;
+}
+
+const ANY_COMMAND =
+  "-- --verbose --quiet --silent --help --version --color --colors --no-color --no-colors --color:auto|always|never|yes|no";
+
+const COMMANDS: readonly KnownCommand[] = [
+  {
+    // What the script runs is not known, so these are harmless for every usual test runner.
+    begins: "npm test, npm t, npm run test*, pnpm test, pnpm run test*, yarn test, yarn run test*, bun run test*",
+    options:
+      "-s -q -t: -g: --grep: --testNamePattern: --test-name-pattern: --bail --bail: --maxfail: --run --ci --if-present " +
+      "--passWithNoTests --runInBand --no-watch --no-coverage --watch=false --watchAll=false --coverage=false --timeout: " +
+      "--testTimeout: --reporter:dot|spec|tap|basic|verbose|default|list|min --test-reporter:dot|spec|tap",
+  },
+  {
+    begins: "vitest",
+    options:
+      "-t: -v -h --testNamePattern: --bail --bail: --run --passWithNoTests --no-watch --no-coverage --watch=false " +
+      "--coverage=false --coverage.enabled=false --reporter:basic|default|dot|tap|tap-flat|verbose --project: --exclude: " +
+      "--retry: --testTimeout: --hookTimeout: --maxWorkers: --minWorkers: --no-file-parallelism --fileParallelism=false " +
+      "--shard: --pool:forks|threads --sequence.seed: --sequence.shuffle --allowOnly --hideSkippedTests --logHeapUsage",
+    names: true,
+    plainAt: true,
+  },
+  {
+    begins: "jest",
+    options:
+      "-t: -i -b -e -v -h -w: --testNamePattern: --runInBand --bail --bail: --ci --expand --passWithNoTests --no-watch " +
+      "--no-coverage --no-cache --watch=false --watchAll=false --coverage=false --testPathPattern: --testPathPatterns: " +
+      "--testPathIgnorePatterns: --runTestsByPath --findRelatedTests --selectProjects: --listTests --testTimeout: " +
+      "--maxWorkers: --shard: --randomize --seed: --forceExit --detectOpenHandles --logHeapUsage",
+    names: true,
+    plainAt: true,
+  },
+  {
+    begins: "mocha",
+    options:
+      "-g: -f: -i -b -t: -s: -j: -h --grep: --fgrep: --invert --bail --timeout: --no-timeouts --slow: --jobs: --parallel " +
+      "--retries: --recursive --sort --exit --forbid-only --forbid-pending --full-trace --no-diff --inline-diffs " +
+      "--check-leaks --dry-run --reporter:dot|json|landing|list|min|nyan|progress|spec|tap",
+    names: true,
+    plainAt: true,
+  },
+  {
+    begins: "playwright test",
+    options:
+      "-g: -x -j: -h --grep: --grep-invert: --project: --workers: --retries: --timeout: --max-failures: --repeat-each: " +
+      "--shard: --list --last-failed --forbid-only --fully-parallel --pass-with-no-tests --reporter:dot|line|list",
+    names: true,
+    plainAt: true,
+  },
+  {
+    begins: "node --test",
+    options:
+      "--test-name-pattern: --test-skip-pattern: --test-only --test-concurrency: --test-timeout: --test-force-exit " +
+      "--test-reporter:dot|spec|tap",
+    names: true,
+    plainAt: true,
+  },
+  {
+    begins: "bun test",
+    options: "-t: --test-name-pattern: --bail --bail: --timeout: --rerun-each: --only --todo",
+    names: true,
+    plainAt: true,
+  },
+  {
+    begins: "pytest",
+    options:
+      "-q -v -x -s -l -h -V -k: -m: -n: -r: --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
+      "--new-first --sw --stepwise --stepwise-skip --co --collect-only --exitfirst --maxfail: --durations: --durations-min: " +
+      "--no-header --no-summary --showlocals --no-showlocals --capture:fd|sys|no|tee-sys --show-capture: --full-trace " +
+      "--disable-warnings --disable-pytest-warnings --strict-markers --strict-config --runxfail --markers --fixtures " +
+      "--setup-show --ignore: --ignore-glob: --deselect: --verbosity: --log-level: --log-cli-level: --no-cov --timeout:",
+    joins: true,
+    names: true,
+  },
+  {
+    // A folder to start in is run like one that is an operand.
+    begins: "unittest",
+    options:
+      "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
+    joins: true,
+    names: true,
+  },
+  {
+    begins: "go test",
+    options:
+      "-v -race -short -failfast -json -benchmem -cover -fullpath -run: -skip: -list: -count: -timeout: -parallel: -cpu: -p: " +
+      "-bench: -benchtime: -shuffle: -covermode: -tags: -vet:off|all",
+    names: true,
+  },
+  {
+    begins: "cargo test, cargo check, cargo clippy, cargo build",
+    options:
+      "-q -v -r -h -p: -F: -j: -A: -D: -W: --package: --exclude: --workspace --all --lib --bins --bin: --tests --test: --examples " +
+      "--example: --benches --bench: --doc --all-targets --all-features --no-default-features --features: --release --jobs: " +
+      "--no-run --no-fail-fast --keep-going --locked --offline --frozen --message-format:human|short|json --nocapture " +
+      "--no-capture --show-output --test-threads: --ignored --include-ignored --exact --skip: --list",
+    joins: true,
+    names: true,
+  },
+  {
+    begins: "tsc",
+    options:
+      "-v -h --all --noEmit --pretty --strict --skipLibCheck --noErrorTruncation --listFiles --listFilesOnly --explainFiles " +
+      "--showConfig --traceResolution --diagnostics --extendedDiagnostics --noUnusedLocals --noUnusedParameters " +
+      "--noImplicitAny --strictNullChecks --esModuleInterop --allowJs --checkJs --isolatedModules --target: --module: " +
+      "--moduleResolution: --lib: --jsx:",
+  },
+  {
+    begins: "eslint",
+    options:
+      "-v -h -f:json|stylish --format:json|stylish --ext: --max-warnings: --ignore-pattern: --no-ignore --no-inline-config " +
+      "--no-warn-ignored --no-error-on-unmatched-pattern --pass-on-no-patterns --report-unused-disable-directives --stats " +
+      "--debug",
+    plainAt: true,
+  },
+  {
+    begins: "prettier",
+    options:
+      "-c -l -u -h --check --list-different --ignore-unknown --no-error-on-unmatched-pattern --no-config --no-editorconfig " +
+      "--log-level:",
+    plainAt: true,
+  },
+  {
+    begins: "ruff check",
+    options:
+      "-q -v -s -n -e -h --no-cache --exit-zero --no-fix --diff --statistics --preview --show-files --select: --ignore: " +
+      "--extend-select: --exclude: --line-length: --target-version: --output-format:",
+    joins: true,
+  },
+  { begins: "ruff format", options: "-q -v -s -n -h --no-cache --check --diff --preview --exclude:", joins: true },
+  {
+    begins: "mypy",
+    options:
+      "-v -h -V -m: -p: --module: --package: --strict --pretty --no-error-summary --show-error-codes --show-error-context " +
+      "--show-column-numbers --ignore-missing-imports --check-untyped-defs --disallow-untyped-defs --warn-unused-ignores " +
+      "--warn-unreachable --no-incremental --follow-imports: --python-version: --exclude:",
+    joins: true,
+  },
+  {
+    // Not -t, with which it writes files that pass for the results of a check. Its settings may have any name.
+    begins: "make, gmake",
+    options:
+      "-k -s -n -B -h -v -j -j:[0-9]+ --keep-going --dry-run --always-make --no-print-directory --jobs --jobs:[0-9]+",
+    joins: true,
+  },
+  {
+    begins: "mvn test, mvn verify, ./mvnw test, ./mvnw verify",
+    options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
+  },
+  {
+    begins: "gradle test, gradle check, ./gradlew test, ./gradlew check",
+    options:
+      "-q -i -s -m -h --info --stacktrace --offline --no-daemon --console:auto|plain|rich|verbose --tests: --rerun-tasks " +
+      "--continue --parallel --no-parallel --dry-run",
+  },
+  {
+    begins: "git add",
+    options: "-A -u -v -n -N -h --all --update --dry-run --intent-to-add --ignore-errors",
+    joins: true,
+    names: true,
+  },
+  {
+    begins: "git commit",
+    options: "-m: -a -q -v -s -h --message: --all --no-edit --signoff --allow-empty",
+    joins: true,
+    names: true,
+  },
+];
+
+/** What a program may stand behind: it then does the same. */
+const LAUNCHERS =
+  "npx, npx --no-install, npx --yes, npx -y, bunx, pnpm exec, pnpm, yarn, uv run, poetry run, python -m, python3 -m";
+const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
+
+/** A variable that a program takes from its words. */
+const SETTING = /^\w[\w.-]*[^\w\s]?=/;
+
+/**
+ * The first word that a `*` covers and that may make the command run a program or write a file: an option that is not known to be
+ * harmless, a setting such as `SHELL=./x`, or `@file`, a file that may hold both.
+ */
+export function riskyWord(argv: readonly string[], isCovered: (at: number) => boolean): string | undefined {
+  const command = knownCommand(argv);
+  const options = readOptions(`${ANY_COMMAND} ${command?.options ?? ""}`);
+  /** The values that the option in front may have. */
+  let values: RegExp | undefined;
+  for (const [at, word] of argv.entries()) {
+    if (word.startsWith("-")) {
+      const option = readOption(word, options, command?.joins === true);
+      if (option === undefined && isCovered(at)) return word;
+      values = option?.values;
+      continue;
+    }
+    const isHarmless =
+      (values?.test(word) ?? true) &&
+      (!word.startsWith("@") || isPlainAt(argv, at, command)) &&
+      (!word.includes("=") || (command?.names === true && (values !== undefined || !SETTING.test(word))));
+    if (!isHarmless && isCovered(at)) return word;
+    values = undefined;
+  }
+  return undefined;
+}
+
+function knownCommand(argv: readonly string[]): KnownCommand | undefined {
+  const [program = "", ...more] = argv;
+  const words = [program.replace(PROGRAM_FOLDER, ""), ...more];
+  const known = COMMANDS.find(({ begins }) => lengthOf(begins, words) > 0);
+  if (known !== undefined) return known;
+  const launcher = lengthOf(LAUNCHERS, words);
+  return launcher === 0 ? undefined : knownCommand(words.slice(launcher));
+}
+
+/** The number of words that the longest of these beginnings has in common with a command; 0 if it begins with none. */
+function lengthOf(beginnings: string, argv: readonly string[]): number {
+  const lengths = beginnings.split(", ").map((beginning) => {
+    const words = beginning.split(" ");
+    const isSame = words.every((word, at) =>
+      word.endsWith("*") ? argv[at]?.startsWith(word.slice(0, -1)) === true : argv[at] === word,
+    );
+    return isSame ? words.length : 0;
+  });
+  return Math.max(...lengths);
+}
+
+interface KnownOption {
+  /** The values it may have, if it takes one. */
+  readonly values?: RegExp;
+}
+
+/** The options by their names, of those with a value with a colon: one may have a form with a value and one without. */
+function readOptions(text: string): ReadonlyMap<string, KnownOption> {
+  return new Map(
+    text.split(" ").map((option): [string, KnownOption] => {
+      const [name, values] = option.split(/(?<=:)/);
+      if (!option.includes(":")) return [option, {}];
+      return [name ?? "", { values: values === undefined ? /^/ : new RegExp(`^(?:${values})$`) }];
+    }),
+  );
+}
+
+/** What is known of an option; undefined if it may do harm. Its `values` are those of the next word. */
+function readOption(word: string, options: ReadonlyMap<string, KnownOption>, joins: boolean): KnownOption | undefined {
+  const alone = options.get(word) ?? options.get(`${word}:`);
+  if (alone !== undefined) return alone;
+  const equals = word.indexOf("=");
+  const named = equals === -1 ? undefined : options.get(`${word.slice(0, equals)}:`);
+  if (named?.values?.test(word.slice(equals + 1)) === true) return {};
+  if (!joins || !/^-[^-]/.test(word)) return undefined;
+  for (let at = 1; at < word.length; at++) {
+    const letter = `-${word.charAt(at)}`;
+    const option = options.get(`${letter}:`);
+    const attached = word.slice(at + 1);
+    if (attached !== "" && option?.values?.test(attached) === true) return {};
+    if (!options.has(letter)) return attached === "" ? option : undefined;
+  }
+  return {};
+}
+
+const PACKAGE_MANAGER = /^(?:npm|npx|pnpm|yarn|bun|bunx)$/;
+/** Commands of package managers whose words name packages. */
+const OF_PACKAGES = /^(?:add|dedupe|i|info|install|list|ls|outdated|remove|rm|uninstall|update|upgrade|view|why)$/;
+
+/** Whether a word with `@` in front is a revision of git, a package (`@scope/name`), or a plain word of a known command. */
+function isPlainAt(argv: readonly string[], at: number, command: KnownCommand | undefined): boolean {
+  const [program = "", subcommand = ""] = argv;
+  if (program === "git" || command?.plainAt === true) return true;
+  if (!PACKAGE_MANAGER.test(program)) return false;
+  // Any other word may be one of the program or script that the package manager runs.
+  if (/^(?:-w|-F|--workspace|--filter)$/.test(argv[at - 1] ?? "")) return true;
+  if (/^(?:npx|bunx)$/.test(program)) return at === lengthOf(LAUNCHERS, argv);
+  return at > 1 && (OF_PACKAGES.test(subcommand) || (at === 2 && /^(?:workspace|exec|dlx|x)$/.test(subcommand)));
+}

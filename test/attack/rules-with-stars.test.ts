@@ -1,0 +1,193 @@
+import { describe, expect, test } from "vitest";
+import { attacks, bash, nothingRan, type Row, scene, write } from "../support/attack.ts";
+import { lineIn } from "../support/lines.ts";
+import { missingProgram } from "../support/programs.ts";
+
+// Rules with a `*` in a stage that may not write, without a sandbox: the model chooses the words that the `*` covers.
+
+const refused = (name: string, rules: readonly string[], ...commands: readonly string[]): Row => ({
+  name,
+  never: "has an effect",
+  sandbox: "off",
+  env: { PATH: process.env.PATH },
+  allowedTools: ["Read", ...rules.map((rule) => `Bash(${rule})`)],
+  calls: commands.map(bash),
+  outcomes: commands.map(() => "no_interactor"),
+  look: nothingRan,
+});
+
+const runs = (name: string, rules: readonly string[], ...commands: readonly string[]): Row => {
+  const here = commands.filter((line) => missingProgram(line) === undefined);
+  return {
+    name,
+    never: "needs a grant",
+    sandbox: "off",
+    env: { PATH: process.env.PATH, HOME: "/nonexistent" },
+    allowedTools: ["Read", ...rules.map((rule) => `Bash(${rule})`)],
+    calls: here.map(bash),
+    look: ({ outcomes }) => expect(here.filter((_, at) => outcomes[at] === "no_interactor")).toEqual([]),
+  };
+};
+
+describe("a rule for a command that can only read covers no other form of it", () => {
+  attacks({}, [
+    refused(
+      "whose words alone are no whole command",
+      ["sed -n *", "sed -E *", "awk -F, *", "awk -F , *", "xxd -l *", "uniq -f *", "tee -a *", "gzip -c *"],
+      "sed -n '1e touch PWN' a.txt",
+      "sed -n 'w PWN' a.txt",
+      "sed -E '1e touch PWN' a.txt",
+      `awk -F, 'BEGIN{system("touch PWN")}'`,
+      `awk -F , 'BEGIN{print > "PWN"}'`,
+      "xxd -l 4 a.txt PWN",
+      "uniq -f 0 a.txt PWN",
+      "tee -a PWN",
+      "gzip -c a.txt",
+    ),
+    refused(
+      "with many words",
+      ["awk -F , -v OFS=, *", "sed -n -E -s -u *", "xxd -c 16 -g 1 *", "uniq -c -f 0 -s 0 *"],
+      `awk -F , -v OFS=, 'BEGIN{system("touch PWN")}'`,
+      "sed -n -E -s -u '1e touch PWN' a.txt",
+      "xxd -c 16 -g 1 a.txt PWN",
+      "uniq -c -f 0 -s 0 a.txt PWN",
+    ),
+    refused(
+      "with a star in the middle",
+      ["awk * data.csv", "sed * a.txt", "xxd * *", "git config * *", "* a.txt PWN"],
+      `awk 'BEGIN{system("touch PWN")}' data.csv`,
+      "sed '1e touch PWN' a.txt",
+      "sed 'w PWN' a.txt",
+      "xxd a.txt PWN",
+      "git config core.fsmonitor ./a.txt",
+      "uniq a.txt PWN",
+    ),
+    refused(
+      "whose program has a path",
+      ["/bin/sed *", "/usr/bin/sed *", "/usr/../usr/bin/awk *", "/opt/tools/bin/sed *"],
+      "/bin/sed 'w PWN' a.txt",
+      "/usr/bin/sed 'w PWN' a.txt",
+      `/usr/../usr/bin/awk 'BEGIN{system("touch PWN")}'`,
+      "/opt/tools/bin/sed 'w PWN' a.txt",
+    ),
+    refused(
+      "of git",
+      [
+        ...["git config *", "git symbolic-ref *", "git branch -v *", "git tag -n *", "git remote -v *", "git reflog *"],
+        ...["git -C src config *", "git --git-dir .git config *", "git --no-pager -c color.ui=false branch *"],
+      ],
+      "git config core.hooksPath src",
+      "git config core.fsmonitor ./a.txt",
+      "git config alias.st '!touch PWN'",
+      "git symbolic-ref HEAD refs/heads/other",
+      "git branch -v PWN",
+      "git tag -n PWN",
+      "git remote -v add PWN y",
+      "git reflog expire HEAD",
+      "git -C src config core.pager src/x",
+      "git --git-dir .git config core.pager src/x",
+      "git --no-pager -c color.ui=false branch PWN",
+    ),
+    runs(
+      "and covers what it does else",
+      ["sed -n *", "sed * a.txt", "awk -F , -v OFS=, *", "/bin/cat *", "xxd -l *", "uniq -f *"],
+      "sed -n 1p a.txt",
+      "sed 's/a/b/' a.txt",
+      "awk -F , -v OFS=, '{print $1}' a.txt",
+      "/bin/cat a.txt",
+      "xxd -l 4 a.txt",
+      "uniq -f 0 a.txt",
+    ),
+    runs(
+      "if the rule does not list each word of it",
+      ["sed -i s/a/b/ b.txt", "git config user.name bot", "git branch topic", "uniq a.txt c.txt"],
+      "sed -i s/a/b/ b.txt",
+      "git config user.name bot",
+      "git branch topic",
+      "uniq a.txt c.txt",
+    ),
+    runs(
+      "but a command that has no such form may do what it does",
+      ["git add *", "git commit *", "git stash *", "git checkout *", "touch *", "make *", "node *"],
+      "git add a.txt",
+      "git commit a.txt",
+      "git stash",
+      "git checkout other",
+      "touch a.txt",
+      "make check",
+      "node a.js",
+    ),
+  ]);
+
+  test("a program of the workspace is none that is known", () => {
+    const here = scene();
+    here.put("tools/diff", "");
+    expect(lineIn(here.root, "tools/diff a.txt b.txt")).not.toContainEqual(
+      expect.objectContaining({ hasReadingForms: true }),
+    );
+  });
+
+  test("a known program is the same by another path to it", () => {
+    expect(lineIn(scene().root, "/bin/cat a.txt")).toContainEqual(
+      expect.objectContaining({ argv: ["/bin/cat", "a.txt"], readOnly: true }),
+    );
+  });
+});
+
+describe("a rule of a command that runs or writes something covers no option that names what", () => {
+  attacks({}, [
+    refused(
+      "by a letter that is harmless elsewhere",
+      ["git rebase *", "mvn test *", "dotnet test *", "kubectl get *", "docker run *", "gdb *", "robot *", "ninja *"],
+      "git rebase -x 'touch PWN' HEAD~1",
+      "git rebase -qx 'touch PWN' HEAD~1",
+      "mvn test -s src/settings.xml",
+      "dotnet test -s src/evil.runsettings",
+      "kubectl get pods -s http://localhost:9",
+      "docker run -v /:/host alpine",
+      "gdb -x src/evil.gdb",
+      "robot -x PWN tests",
+      "ninja -t clean",
+    ),
+    refused(
+      "behind or within one that is harmless",
+      ["npx vitest *", "pytest *", "make *", "npx vitest --reporter *", "uv run pytest *"],
+      "npx vitest -tc src/x.mjs",
+      "npx vitest -t -c src/x.mjs",
+      "npx vitest --reporter ./src/x.mjs",
+      "pytest -xp src.x",
+      "pytest -q -k name -c src/x.ini",
+      "make -ksf src/x.mk",
+      "make 'x[a!=touch PWN]'",
+      "uv run pytest -p src.x",
+    ),
+  ]);
+});
+
+describe("a rule of a command that reads options from files", () => {
+  const written: Row = {
+    ...refused("that an earlier call has written", ["tsc *"], "tsc @src/args.txt", "tsc src/b.ts @src/args.txt"),
+    allowedTools: ["Read", "Write(src/**)", "Bash(tsc *)"],
+    calls: [write("src/args.txt", "--outDir ../out src/b.ts"), bash("tsc @src/args.txt")],
+    outcomes: ["ok", "no_interactor"],
+    look: ({ outputs }) => expect(outputs).toHaveLength(2),
+  };
+  attacks({}, [
+    written,
+    refused(
+      "covers none of them",
+      ["pytest *", "mypy *", "ruff check *", "gcc *", "javac *", "npx tsc *", "npm run *", "npm test *", "yarn *"],
+      "pytest @src/args.txt",
+      "pytest -k @src/args.txt",
+      "mypy @src/args.txt",
+      "ruff check @src/args.txt",
+      "gcc @src/args.txt",
+      "javac @src/args.txt",
+      "npx tsc @src/args.txt",
+      "npm run build -- @src/args.txt",
+      "npm run build '-w ' @src/args.txt",
+      "npm test @src/args.txt",
+      "yarn build workspace @src/args.txt",
+    ),
+  ]);
+});

