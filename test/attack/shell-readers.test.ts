@@ -216,6 +216,67 @@ describe("a script of sed that two seds read differently", () => {
   );
 });
 
+describe("a search of the folder that holds the run store", () => {
+  const PLANTED = "planted-in-the-store";
+  const FROM_ROOT = [
+    ...["", ".", "./", "./.", "././.", ".//", ".//./", ".sluice", ".//.sluice", "./.sluice/", ".sluice//", ".SLUICE"],
+    ...["../ws", "src/..", "./src/../.sluice", "link/", "link/.sluice", "@", "@/", "@//", "@/./.sluice"],
+  ];
+  const FROM_INSIDE = [
+    "",
+    ".",
+    "././.",
+    "..",
+    "../",
+    "..//",
+    "../.sluice",
+    ".././.sluice/",
+    "../../ws/",
+    "@",
+    "@//.sluice",
+  ];
+  const BESIDE = ["..", "../", "..//.sluice", ".././.sluice", "@/."];
+  /** Searches by a command that is made for a folder, as it is spelled in each; `@` is the root. */
+  const searching = (name: string, of: (folder: string) => string): Row => {
+    const lines = [
+      ...FROM_ROOT.map(of),
+      ...FROM_INSIDE.map((folder) => `cd .sluice && ${of(folder)}`),
+      ...BESIDE.map((folder) => `cd src && ${of(folder)}`),
+    ];
+    return {
+      name,
+      never: "shows it, by any spelling of the folder",
+      place: (here) => symlinkSync(".", here.path("link")),
+      made: (here): Attack => ({
+        ...READING,
+        host: () => {
+          const host = sqliteHost(here.path(".sluice/store"));
+          here.put(".sluice/store/planted.txt", `${PLANTED}\n`);
+          return host;
+        },
+        calls: lines.map((line) => bash(line.replaceAll("@", here.root))),
+      }),
+      look: ({ outputs }) => {
+        expect(lines.filter((_, at) => JSON.stringify(outputs[at]).includes(PLANTED))).toEqual([]);
+      },
+    };
+  };
+  const SOUGHT = "'planted-in-the-[s]tore'";
+  attacks({}, [
+    searching("ripgrep", (folder) => `rg -a -uuu ${SOUGHT} ${folder}`),
+    searching("a list of files by ripgrep", (folder) => `rg --files -uuu ${folder} | xargs cat`),
+    searching("a list of found files by ripgrep", (folder) => `rg -l -a -uuu ${SOUGHT} ${folder} | xargs cat`),
+    searching("ripgrep in found folders", (folder) => `find ${folder} -type d -exec rg -a -uuu ${SOUGHT} {} \\;`),
+    searching("grep", (folder) => `grep -r ${SOUGHT} ${folder}`),
+    searching("a list of found files by grep", (folder) => `grep -rl ${SOUGHT} ${folder} | xargs cat`),
+    searching("grep in found folders", (folder) => `find ${folder} -type d -exec grep -r ${SOUGHT} {} \\;`),
+    searching("find", (folder) => `find ${folder} -type f -exec cat {} +`),
+    searching("a list of files by find", (folder) => `find ${folder} -type f | xargs cat`),
+    searching("a comparison of folders", (folder) => `diff -rN ${folder || "."} @/docs`),
+    searching("tar", (folder) => `tar -cO ${folder || "."}`),
+  ]);
+});
+
 describe("ripgrep in the folder that holds the run store", () => {
   const looking = (commands: readonly string[], place?: (here: ReturnType<typeof scene>) => void): Partial<Row> => ({
     ...(place === undefined ? {} : { place }),

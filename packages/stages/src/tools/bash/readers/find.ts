@@ -155,8 +155,11 @@ function leavesOutStore(starts: readonly string[], { cwd, workspace: { store } }
     const real = realPath(resolve(cwd, start));
     if (real === undefined || !contains(real, store)) return [];
     const rest = relative(real, store);
-    const shown = `${start}${start.endsWith("/") || rest === "" ? "" : "/"}${rest}`.replace(/[[\]*?\\]/g, "\\$&");
-    return ["!", "-path", shown, "!", "-path", `${shown}/*`];
+    // Below a folder that ends in a slash, some finds print another one.
+    const printed = rest === "" ? [start] : [`${start}/${rest}`, ...(start.endsWith("/") ? [start + rest] : [])];
+    return printed
+      .map((path) => path.replace(/[[\]*?\\]/g, "\\$&"))
+      .flatMap((path) => ["!", "-path", path, "!", "-path", `${path}/*`]);
   });
 }
 

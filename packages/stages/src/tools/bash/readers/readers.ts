@@ -1,4 +1,4 @@
-import { dirname, relative, resolve, sep } from "node:path";
+import { relative, resolve, sep } from "node:path";
 import { contains, isFile, resolveReal } from "../../files/paths.ts";
 import { readFind } from "./find.ts";
 import { hasReadingSubcommand, readGit } from "./git.ts";
@@ -110,20 +110,31 @@ function leaveOut(spec: Reader, folders: readonly string[], place: CommandPlace)
   const { cwd, workspace } = place;
   const { store } = workspace;
   if (store === undefined) return [];
-  const names = new Set<string>();
+  const added = new Set<string>();
   for (const path of folders) {
-    const isFound = path.includes(FOUND_MARK);
-    const resolution = resolveReal(isFound ? dirname(path) : path, cwd);
+    const mark = path.indexOf(FOUND_MARK);
+    const isFound = mark !== -1;
+    const folder = isFound ? path.slice(0, mark) : path;
+    const resolution = resolveReal(folder, cwd);
     if (!resolution.ok || resolution.real === store || !contains(resolution.real, store)) continue;
     // A name that a link or `..` replaces would not be excluded.
     const isStraight = isFound || resolve(cwd, path) === resolution.real;
     if (!isStraight || /[^./][^/]*\/+\.\./.test(path)) return "would read the run store by another name";
-    const fromHere = relative(cwd, store);
-    if (spec.leaveOutPath !== undefined && contains(cwd, store) && SAFE_PATH.test(fromHere))
-      return [`${spec.leaveOutPath}${fromHere}`];
     const [first = ""] = relative(resolution.real, store).split(sep);
-    if (isFound || !SAFE_PATH.test(first)) return "would read the run store: name other folders";
-    names.add(first);
+    const fromHere = spec.leaveOutPath !== undefined && contains(cwd, store) ? relative(cwd, store) : undefined;
+    const isByPath = fromHere !== undefined && isPlain(folder, resolution.real, cwd) && SAFE_PATH.test(fromHere);
+    if (!isByPath && (isFound || !SAFE_PATH.test(`${first}${fromHere ?? ""}`)))
+      return "would read the run store: name other folders";
+    if (fromHere !== undefined) added.add(`${spec.leaveOutPath}${fromHere}`);
+    if (!isByPath) added.add(`${spec.leaveOut}${first}`);
   }
-  return [...names].map((name) => `${spec.leaveOut}${name}`);
+  return [...added];
+}
+
+/** Whether ripgrep compares all that it finds in this folder with paths from the current one. It does so by the spelling. */
+function isPlain(path: string, real: string, cwd: string): boolean {
+  if (!contains(cwd, real)) return false;
+  const below = relative(cwd, real);
+  const plain = below === "" ? [".", real] : [below, `./${below}`, real];
+  return plain.includes(path.endsWith("/") ? path.slice(0, -1) : path);
 }
