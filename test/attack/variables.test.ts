@@ -1,10 +1,11 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell
-import { done, type Json, pipeline, type StateEnvironment, stage } from "@sluice/core";
+import { symlinkSync } from "node:fs";
+import { defineTool, done, type Json, pipeline, type StateEnvironment, type Subject, stage } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { pipelineParts } from "../../packages/core/src/definition/fingerprint/fingerprint.ts";
 import { partChanges } from "../../packages/core/src/definition/fingerprint/part-changes.ts";
-import { type Attack, approving, attack, bash, eventData, scene } from "../support/attack.ts";
+import { type Attack, type Attacked, approving, attack, bash, eventData, read, scene } from "../support/attack.ts";
 import { hasWall } from "../support/walls.ts";
 
 // Variables that a stage sets for its processes, or takes from them.
@@ -71,6 +72,113 @@ test("a value that looks like a key is redacted in what commands print", async (
   });
   expect(outputs).toEqual([expect.stringContaining("[redacted:")]);
   expect(recorded).not.toContain(secret);
+});
+
+describe("a known secret that commands receive", () => {
+  const SECRET = "abcDEF0123456789ghiJKL";
+  const QUOTED = "tok9Zx'Qa\"77/b+Lq3456";
+  const passing: Attack = {
+    allowedTools: ["Read", "Edit(src/**)", "Bash(gh api *)", "Bash(echo *)", "Bash(node *)"],
+    env: { PATH: process.env.PATH, GH_TOKEN: SECRET, OTHER_TOKEN: QUOTED },
+    passEnv: ["GH_TOKEN"],
+  };
+  /** A workspace in which names hold the secret. */
+  const named = () => {
+    const here = scene();
+    here.put(`d-${SECRET}/in.txt`, "in\n");
+    here.put(`${SECRET}.txt`, "n\n");
+    symlinkSync(`d-${SECRET}`, here.path("ln"));
+    return here;
+  };
+  const hidden = ({ recorded, sent, shown }: Attacked): void => {
+    for (const text of [recorded, sent, shown])
+      for (const secret of [SECRET, QUOTED, JSON.stringify(QUOTED).slice(1, -1)]) expect(text).not.toContain(secret);
+  };
+
+  test.each([
+    'gh api "$GH_TOKEN"',
+    'echo "t $GH_TOKEN"',
+    "echo $GH_TOKEN",
+    'gh auth login "$GH_TOKEN"',
+    'cat "$GH_TOKEN"',
+    'ls > "$GH_TOKEN"',
+    'cat < "x$GH_TOKEN"',
+    'X="$GH_TOKEN"; echo a',
+    'env X="$GH_TOKEN" node x.js',
+    "sh -c 'echo $GH_TOKEN'",
+    "ls */",
+    "echo *",
+    "cd d-* && ls",
+    "ls ln/*",
+    "cat ln/in.txt",
+    "node x.js > ln/out.txt",
+    "echo 'abcDEF01234''56789ghiJKL'",
+    `cat '${QUOTED.replaceAll("'", `'\\''`)}'`,
+  ])("%s: no word, path or request holds it", async (line) => {
+    hidden(await attack(named(), { ...passing, calls: [bash(line)] }));
+    hidden(await attack(named(), { ...passing, calls: [bash(line)], allowedTools: ["Bash", "Read"] }));
+  });
+
+  test("no path of Read, Edit, Glob and Grep holds it, and a call through a link to such a path says why it did not run", async () => {
+    const after = await attack(named(), {
+      ...passing,
+      allowedTools: ["Read", "Edit(src/**)", "Glob", "Grep"],
+      calls: [
+        read("ln/in.txt"),
+        ["Edit", { file_path: "ln/in.txt", old_string: "in", new_string: "on" }],
+        ["Glob", { pattern: "**/*", path: "ln" }],
+        ["Grep", { pattern: "in", path: "ln" }],
+      ],
+    });
+    hidden(after);
+    expect(after.outcomes).toEqual(["limit", "limit", "limit", "limit"]);
+    expect(JSON.stringify(after.outputs[0])).toContain("holds a known secret");
+  });
+
+  test("a call of a tool of one's own that declares it does not run, and its reasons are masked", async () => {
+    const declaring = (name: string, ...subjects: readonly Subject[]) =>
+      defineTool({
+        name,
+        description: name,
+        input: z.object({}),
+        effect: "read",
+        subjects: () => subjects,
+        execute: () => Promise.resolve({ ok: true, output: "ran" }),
+      });
+    const after = await attack(scene(), {
+      ...passing,
+      allowedTools: ["Host", "Opaque"],
+      tools: [
+        declaring("Host", { kind: "host", host: `${SECRET}.example` }),
+        declaring("Opaque", { kind: "opaque", reason: `with ${SECRET}` }),
+      ],
+      calls: [
+        ["Host", {}],
+        ["Opaque", {}],
+      ],
+    });
+    hidden(after);
+    expect(after.outcomes).toEqual(["limit", "no_interactor"]);
+    expect(after.recorded).toContain("with [redacted:GH_TOKEN]");
+  });
+
+  test("a command has it in its environment, and a line with its variable runs where any line may, or by a grant", async () => {
+    const line = 'test -n "$GH_TOKEN" && echo set';
+    const listed = await attack(scene(), {
+      ...passing,
+      allowedTools: ["Bash(printenv GH_TOKEN)", "Bash(test *)", "Bash(echo *)"],
+      calls: [bash("printenv GH_TOKEN"), bash("echo done"), bash(line)],
+    });
+    expect(listed.outcomes).toEqual(["ok", "ok", "no_interactor"]);
+    expect(listed.outputs[0]).toBe("[redacted:GH_TOKEN]\n");
+    expect(JSON.stringify(listed.outputs[2])).toContain("$GH_TOKEN, whose value holds a known secret");
+    const granted = await attack(scene(), { ...passing, calls: [bash(line)], interactors: [approving()] });
+    const free = await attack(scene(), { ...passing, calls: [bash(line)], allowedTools: ["Bash", "Edit", "Write"] });
+    for (const after of [granted, free]) {
+      expect(after.outputs).toEqual(["set\n"]);
+      hidden(after);
+    }
+  });
 });
 
 describe("a definition", () => {

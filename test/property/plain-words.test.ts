@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { NO_MASK } from "../../packages/stages/src/secrets/cut-text.ts";
 import {
   EXIT_CODE,
   type ExpansionScene,
@@ -170,6 +171,7 @@ function readWords(text: string): readonly string[] | undefined {
     cwd: folder,
     env: ENV,
     unrecorded: [],
+    secrets: NO_MASK,
     changed: new Set(),
     seen: { entries: 0, folders: 0 },
     listed: () => undefined,

@@ -315,10 +315,17 @@ function subjectsOf({ tool }: SealedCall, policy: Policy, bound: BoundInput): re
     const reason = `the subjects that ${tool} returned for this call are not JSON: ${subjects.fault}`;
     return [{ kind: "refused", reason }];
   }
-  // Reasons only: a call is held to its paths and words, which come from arguments that were masked before.
   // Frozen, since the tool gets what it is held to.
-  return deepFreeze(subjects.value.map((one) => ("reason" in one ? { ...one, reason: mask(one.reason) } : one)));
+  const text = JSON.stringify(subjects.value);
+  if (mask(text) === text) return deepFreeze(subjects.value);
+  // Only reasons can be masked: a call is held to its paths and words.
+  const masked = subjects.value.map((one) => ("reason" in one ? { ...one, reason: mask(one.reason) } : one));
+  const rest = JSON.stringify(masked);
+  return mask(rest) === rest ? deepFreeze(masked) : [{ kind: "refused", reason: TOUCHES_SECRET }];
 }
+
+const TOUCHES_SECRET =
+  "a path or a word of this call, or a path that it leads to, holds a known secret, which must not be recorded; use other paths";
 
 /** An allowed call, unless a guard hook vetoes it. */
 async function allowed(

@@ -69,6 +69,8 @@ export interface CallScene {
   readonly mayWrite: boolean;
   /** Variables in `env` whose values must not become part of a subject, because subjects are recorded. */
   readonly unrecorded?: readonly string[];
+  /** As in `ToolCall`: a call with a known secret in its subjects does not run. */
+  readonly secrets?: TextMask;
 }
 
 /**

@@ -154,6 +154,7 @@ function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext[
       env,
       mayWrite: (effective === undefined || effective.mayWrite) && !limitsEdits(state.limits),
       ...(state.env?.set === undefined ? {} : { unrecorded: Object.freeze(Object.keys(state.env.set)) }),
+      secrets,
     }),
     limits: state.limits,
     notes,

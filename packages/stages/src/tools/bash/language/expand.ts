@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import type { TextMask } from "@sluice/core";
 import { entriesIn, exists } from "../../files/paths.ts";
 import { compilePath } from "../../search/glob-match.ts";
 import { outside, type Word, type WordPart } from "./line.ts";
@@ -23,6 +24,8 @@ export interface ExpansionScene {
   readonly env: Readonly<Record<string, string>>;
   /** Variables whose values must not be recorded, and so cannot be expanded. */
   readonly unrecorded: readonly string[];
+  /** Finds known secrets, which must not be recorded either. */
+  readonly secrets: Pick<TextMask, "text">;
   /** Variables that the line has set, whose values in `env` are outdated. */
   readonly changed: ReadonlySet<string>;
   /** Called with each folder that a glob lists; throws if it must not be listed. */
@@ -55,7 +58,13 @@ export function expandWord(word: Word, scene: ExpansionScene): readonly string[]
       : [textOf(alternative)];
   });
   if (words.length > MOST_WORDS) throw outside(`a word that stands for more than ${MOST_WORDS}`);
+  for (const one of words) refuseSecret(one, scene);
   return words;
+}
+
+/** Throws for a text that must not be recorded, whatever it was made of: variables, names of files, quoted parts. */
+export function refuseSecret(text: string, { secrets }: Pick<ExpansionScene, "secrets">): void {
+  if (secrets.text(text) !== text) throw outside("a word or a path that holds a known secret");
 }
 
 /** Expands the word of a redirection or an assignment, where bash allows neither braces nor several words. */
@@ -63,7 +72,9 @@ export function expandSingle(word: Word, scene: ExpansionScene): string {
   const tokens = word.flatMap((part) => tokensOf(part, scene));
   if (tokens.some((token) => token.text === EXIT_CODE)) throw outside("$? in an unusual position");
   if (tokens.some((token) => isSpecial(token, "*?[{}~"))) throw outside("an expansion in a redirection or assignment");
-  return textOf(tokens);
+  const text = textOf(tokens);
+  refuseSecret(text, scene);
+  return text;
 }
 
 function tokensOf(part: WordPart, scene: ExpansionScene): readonly Token[] {
@@ -79,12 +90,14 @@ function tokensOf(part: WordPart, scene: ExpansionScene): readonly Token[] {
 const SET_BY_BASH =
   /^(?:_|BASH\w*|COMP_\w+|COPROC|DIRSTACK|EPOCH\w+|E?UID|FUNCNAME|GROUPS|HISTCMD|HOST(?:NAME|TYPE)|IFS|LINENO|LINES|COLUMNS|MACHTYPE|MAPFILE|OLDPWD|OPT(?:ARG|IND|ERR)|OSTYPE|PIPESTATUS|POSIXLY_CORRECT|PPID|PS\d|S?RANDOM|READLINE_\w+|REPLY|SECONDS|SHELLOPTS|SHLVL)$/;
 
-function environmentValue(name: string, { env, changed, unrecorded }: ExpansionScene): string {
+function environmentValue(name: string, { env, changed, unrecorded, secrets }: ExpansionScene): string {
   if (unrecorded.includes(name))
     throw outside(`$${name}, whose value the stage sets; programs find it in their environment`);
   const value = Object.hasOwn(env, name) ? env[name] : undefined;
   if (value === undefined || changed.has(name) || SET_BY_BASH.test(name))
     throw outside(`the value of $${name}, which is known only when the line runs`);
+  if (secrets.text(value) !== value)
+    throw outside(`$${name}, whose value holds a known secret; programs find it in their environment`);
   if (value.includes("\0") || value.includes(EXIT_CODE)) throw outside(`the value of $${name}`);
   return value;
 }

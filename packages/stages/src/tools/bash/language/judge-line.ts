@@ -2,7 +2,7 @@ import type { Subject, Workspace } from "@sluice/core";
 import { contains, isTree, resolveReal } from "../../files/paths.ts";
 import { builtin, cdTarget } from "./builtins.ts";
 import { isHarmlessSetting } from "./environment.ts";
-import { EXIT_CODE, expandSingle, expandWord, MOST_WORDS } from "./expand.ts";
+import { EXIT_CODE, expandSingle, expandWord, MOST_WORDS, refuseSecret } from "./expand.ts";
 import { commandPlace, commandSubject, external, type OpeningCommand, type Shell } from "./external.ts";
 import { type AndOr, type List, outside, type Pipeline, type Redirect, type SimpleCommand, type Word } from "./line.ts";
 import { readLine } from "./read-line.ts";
@@ -21,7 +21,7 @@ const HARMLESS_DEVICES = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/de
 export function judgeLine(
   line: string,
   workspace: Workspace,
-  scene: Pick<Shell, "env" | "unrecorded">,
+  scene: Pick<Shell, "env" | "unrecorded" | "secrets">,
   variables: readonly string[],
 ): readonly Subject[] {
   const walk = new LineWalk();
@@ -49,7 +49,7 @@ class LineWalk {
   /** The shell that runs the whole line. */
   shell(
     workspace: Workspace,
-    { env, unrecorded }: Pick<Shell, "env" | "unrecorded">,
+    { env, unrecorded, secrets }: Pick<Shell, "env" | "unrecorded" | "secrets">,
     variables: readonly string[],
   ): Shell {
     return {
@@ -57,6 +57,7 @@ class LineWalk {
       workspace,
       env,
       unrecorded,
+      secrets,
       via: [],
       changed: new Set(),
       seen: { entries: 0, folders: 0 },
@@ -66,6 +67,7 @@ class LineWalk {
         // Not even the record may contain names from elsewhere.
         if (!resolution.ok || !contains(workspace.root, resolution.real))
           throw outside("a glob that leaves the workspace");
+        refuseSecret(resolution.real, { secrets });
         if (resolution.exists)
           this.paths.push({ kind: "path", real: resolution.real, access: "read", from: "operand" });
       },
@@ -190,6 +192,7 @@ class LineWalk {
     const resolution = resolveReal(path, shell.cwd);
     if (resolution.ok) {
       const { real } = resolution;
+      refuseSecret(real, shell);
       const tree = deep && isTree(real, shell.workspace) ? { tree: true as const } : {};
       this.paths.push({ kind: "path", real, access, from, ...tree });
       return;

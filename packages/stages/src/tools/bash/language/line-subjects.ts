@@ -1,4 +1,5 @@
 import type { CallScene, Subject, Workspace } from "@sluice/core";
+import { NO_MASK } from "../../../secrets/cut-text.ts";
 import type { Sandbox } from "../../sandbox.ts";
 import { lineEnvironment } from "./environment.ts";
 import { judgeLine } from "./judge-line.ts";
@@ -24,7 +25,8 @@ export function lineSubjects(
   try {
     refuseInvisible(command);
     const env = lineEnvironment(scene, workspace.root);
-    return [...judgeLine(command, workspace, { env, unrecorded: scene.unrecorded ?? [] }, variables), ...wall];
+    const { unrecorded = [], secrets = NO_MASK } = scene;
+    return [...judgeLine(command, workspace, { env, unrecorded, secrets }, variables), ...wall];
   } catch (thrown) {
     if (!(thrown instanceof OutsideLanguage)) throw thrown;
     const reason = `the line contains ${thrown.message}, so its effect is not certain; use plain commands, or request a grant`;
