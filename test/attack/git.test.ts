@@ -214,6 +214,80 @@ describe("settings elsewhere", () => {
   ]);
 });
 
+describe("the user's own settings, where the workspace holds them", () => {
+  const hostileSettings = (here: Scene): string => {
+    const program = here.path("evil.sh");
+    return `[core]\n\tfsmonitor = ${program}\n[filter "x"]\n\tclean = ${program}\n[diff "x"]\n\ttextconv = ${program}\n`;
+  };
+  /** Where the settings are, and the variables with which git finds them. */
+  const places: readonly (readonly [string, (here: Scene, settings: string) => Record<string, string>])[] = [
+    ["a home", (here, settings) => ({ HOME: dirname(here.put(".gitconfig", settings)) })],
+    [
+      "a home below it",
+      (here, settings) => {
+        here.put("src/.config/git/config", settings);
+        return { HOME: here.path("src") };
+      },
+    ],
+    [
+      "the folder of XDG",
+      (here, settings) => {
+        here.put("config/git/config", settings);
+        return { HOME: here.outer, XDG_CONFIG_HOME: here.path("config") };
+      },
+    ],
+    [
+      "a file that a variable names",
+      (here, settings) => ({
+        HOME: here.outer,
+        GIT_CONFIG_GLOBAL: here.put("my.conf", settings),
+      }),
+    ],
+    [
+      "those of the system",
+      (here, settings) => ({ HOME: here.outer, GIT_CONFIG_SYSTEM: here.put("my.conf", settings) }),
+    ],
+    [
+      "the target of a link",
+      (here, settings) => {
+        symlinkSync(here.put("dotfiles/gitconfig", settings), join(here.outer, ".gitconfig"));
+        return { HOME: here.outer };
+      },
+    ],
+    [
+      "an included file",
+      (here, settings) => {
+        here.put("dotfiles/more", settings);
+        writeFileSync(join(here.outer, ".gitconfig"), "[include]\n\tpath = first\n");
+        writeFileSync(join(here.outer, "first"), '[includeIf "gitdir:~/"] path = "~/ws/dotfiles/more"\n');
+        return { HOME: here.outer };
+      },
+    ],
+  ];
+
+  test.each(places)("%s: no program of theirs runs in a reading command", async (_name, made) => {
+    const here = scene();
+    repository(here);
+    const env = { PATH: process.env.PATH, ...made(here, hostileSettings(here)) };
+    const after = await attack(here, {
+      allowedTools: ["Bash", "Read", "Edit(**)", "Write(**)"],
+      env,
+      calls: LINES.map(bash),
+    });
+    expect(new Set(after.outcomes)).toEqual(new Set(["ok"]));
+  });
+
+  test("settings elsewhere are used", async () => {
+    const here = scene();
+    repository(here);
+    writeFileSync(join(here.outer, ".gitconfig"), "[user]\n\tname = Me\n[include]\n\tpath = more\n");
+    writeFileSync(join(here.outer, "more"), "[user]\n\temail = me@example.com\n");
+    const calls = ["git config user.name", "git config user.email"].map(bash);
+    const { outputs } = await attack(here, { ...READING, env: { PATH: process.env.PATH, HOME: here.outer }, calls });
+    expect(outputs).toEqual(["Me\n", "me@example.com\n"]);
+  });
+});
+
 describe("settings of a submodule", () => {
   const submodule = (here: Scene): void => {
     repository(here, "submodule");

@@ -1,6 +1,7 @@
-import { delimiter, isAbsolute } from "node:path";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import type { CallScene } from "@sluice/core";
-import { contains } from "../../files/paths.ts";
+import { contains, resolveReal } from "../../files/paths.ts";
+import { readSmallFile } from "../../search/gitignore.ts";
 
 /** Variables that make bash run something else, read the line differently, or find other folders. */
 const SHELL_VARIABLES =
@@ -59,8 +60,45 @@ export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Rea
     GIT_PAGER: "cat",
     GIT_TERMINAL_PROMPT: "0",
     // Reading a repository's state refreshes its index, and may start a program that its settings name.
-    ...(mayWrite ? {} : { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", ...READING_GIT }),
+    ...(mayWrite ? {} : { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", ...READING_GIT, ...foreignGit(kept, root) }),
   };
+}
+
+/** Replaces the user's and the system's settings of git where a file of them lies in the workspace, so that a call may have made it. */
+function foreignGit(env: Readonly<Record<string, string>>, root: string): Readonly<Record<string, string>> {
+  const { HOME: home, XDG_CONFIG_HOME, GIT_CONFIG_GLOBAL, GIT_CONFIG_SYSTEM } = env;
+  const folder = XDG_CONFIG_HOME || (home === undefined ? undefined : join(home, ".config"));
+  const usual = [
+    ...(home === undefined ? [] : [join(home, ".gitconfig")]),
+    ...(folder === undefined ? [] : [join(folder, "git/config")]),
+  ];
+  const isOurs = (files: readonly string[]): boolean =>
+    gitSettings(files, root, home).some((file) => contains(root, file));
+  return {
+    ...(isOurs(GIT_CONFIG_GLOBAL === undefined ? usual : [GIT_CONFIG_GLOBAL])
+      ? { GIT_CONFIG_GLOBAL: "/dev/null" }
+      : {}),
+    ...(GIT_CONFIG_SYSTEM !== undefined && isOurs([GIT_CONFIG_SYSTEM]) ? { GIT_CONFIG_SYSTEM: "/dev/null" } : {}),
+  };
+}
+
+/** Files of settings, links resolved, with those that they include, also files that do not exist yet. */
+function gitSettings(files: readonly string[], root: string, home = root): readonly string[] {
+  const found = new Set<string>();
+  const pending = [...files];
+  for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
+    const resolution = resolveReal(file, root);
+    if (!resolution.ok || found.has(resolution.real)) continue;
+    const { real } = resolution;
+    found.add(real);
+    const included = (readSmallFile(real) ?? "").matchAll(/\bpath[ \t]*=[ \t]*"?([^"\r\n]+)/gi);
+    for (const [, path = ""] of included) {
+      const target = path.trim().replace(/^~(?=\/)/, () => home);
+      // Git resolves it by the name of the file, which may be a link.
+      pending.push(resolve(root, dirname(file), target), resolve(dirname(real), target));
+    }
+  }
+  return [...found];
 }
 
 /** Sorts folders of the workspace last, so that they cannot decide what `env node` finds, and drops relative ones. */
