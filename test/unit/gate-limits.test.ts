@@ -190,6 +190,30 @@ describe("no one approves himself", () => {
     expect(word(judge("Bash", { allowedTools: ["Read"], subjects }))).toBe(expected);
   });
 
+  const unreadLine = (unread: string): string => {
+    const subjects = [{ kind: "opaque", reason: "not read" } as const, { kind: "line", unread } as const];
+    return word(judge("Bash", { allowedTools: ["Read"], subjects }));
+  };
+
+  test.each([
+    "for f in sluice/export/*.ts; do node $f; done",
+    "for f in .sluice/pipelines/*; do node $f answer; done",
+    "x=$(node sluice.config.ts) && npm run export",
+    "for f in my-sluice sluice-lint; do npm run $f answer; done",
+  ])("a folder, a config and a longer name in a line that cannot be read start nothing: %s", (unread) => {
+    expect(unreadLine(unread)).toBe("ask");
+  });
+
+  test.each([
+    "for s in sluice; do $s answer r1; done",
+    "for f in *; do npx @sluice/cli resume r1; done",
+    "for f in *; do node bin/sluice.js resume r1; done",
+    "for f in *; do ./sluice/bin/sluice resume r1; done",
+    `cat <<'EOF' | sh\nsluice resume r1\nEOF`,
+  ])("what may start it is still found: %s", (unread) => {
+    expect(unreadLine(unread)).toBe("limit");
+  });
+
   test("a verb that is only known at run time counts as one", () => {
     expect(judged(words(["sluice", "$VERB", "r1"], { dynamic: [1] }))).toBe("limit");
     expect(judged(words(["xargs", "sluice", "$X"], { dynamic: [2], via: ["xargs"] }))).toBe("limit");

@@ -64,7 +64,8 @@ const VERB =
   /^(?:answer|cancel|resume|prune|export|replay|fork|interrupt|message|wake|serve|gateway|hook|acp|--trust|--adopt-store|--answers)$/;
 /** Options whose value is a program, as in `npx -c` and `node -e`. */
 const PROGRAM_OPTION = /^(?:-[cepS]|--(?:call|eval|print|split-string))$/;
-const OUR_NAME = /\bsluice\b/;
+/** Not a folder, `.sluice`, `sluice.config.*` or a longer name. */
+const OUR_NAME = /(?<![\w.@-])sluice(?![\w/-]|\.config\b)|(?<!\w)@sluice\/(?:cli|tui)\b/;
 const VERB_BEHIND = /\b(?:answer|cancel|resume|prune|replay|fork)\b|--(?:trust|adopt-store)\b/;
 
 const STEERING =
