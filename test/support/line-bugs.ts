@@ -16,6 +16,7 @@ const WORDS = ["test/property/plain-words.test.ts"];
 const LINES = ["test/property/line-judging.test.ts", "test/unit/plain-lines.test.ts"];
 const SPECS = ["test/unit/argument-specs.test.ts"];
 const GATE = ["test/unit/gate-commands.test.ts"];
+const OPTIONS = ["test/unit/gate-options.test.ts"];
 const AUTHORIZE = "core/src/gate/authorize-call.ts";
 const AUTHORIZED = ["test/unit/authorize-call.test.ts"];
 const USAGE = "core/src/gate/usage.ts";
@@ -185,6 +186,20 @@ export const LINE_BUGS: readonly LineBug[] = [
     find: "overstepOf(command, rule, scene) ?? optionFault(command, rule, scene)",
     replace: "optionFault(command, rule, scene)",
     tests: GATE,
+  },
+  {
+    name: "a-star-covers-any-option",
+    file: "core/src/gate/known-options.ts",
+    find: "if (option === undefined && isCovered(at)) return word;",
+    replace: "",
+    tests: OPTIONS,
+  },
+  {
+    name: "a-star-covers-files-of-options",
+    file: "core/src/gate/known-options.ts",
+    find: '(!word.startsWith("@") || isPlainAt(argv, at, command)) &&',
+    replace: "",
+    tests: OPTIONS,
   },
   {
     name: "a-listed-command-runs-in-any-folder",
