@@ -1,4 +1,12 @@
-import { type ActScope, done, type Json, pipeline, type RunHost } from "@sluice/core";
+import {
+  type ActScope,
+  done,
+  type Json,
+  type JsonObject,
+  pipeline,
+  type RunHost,
+  type SluiceEvent,
+} from "@sluice/core";
 import { startedUnsandboxed } from "@sluice/core/gate";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { expect, test } from "vitest";
@@ -21,11 +29,12 @@ async function afterRestart(start: (scope: ActScope) => Promise<unknown>, killed
   };
   const tools = [
     tool("Escape", { execute }),
+    tool("Look", { effect: "read", execute }),
     tool("Stay"),
     tool("Deploy", { execute: async (given) => ({ ok: true, output: ran.push(given) }) }),
   ];
   const state = work({
-    allowedTools: ["Escape", "Stay"],
+    allowedTools: ["Escape", "Look", "Stay"],
     act: async (scope) => {
       await start(scope);
       const [outcome] = await scope.calls(2, [{ id: "deploy", tool: "Deploy", input: {} }]);
@@ -87,19 +96,39 @@ test("after a restart, an approval without a proof never counts if a kind starte
   expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
 });
 
-test("after a kill in a call of a tool that started a process without a sandbox, an approval without a proof never counts", async () => {
-  const { ran, events, answers } = await afterRestart(call("Escape"), true);
+test.each([
+  ["started a process without a sandbox", "Escape", true],
+  ["did not say what it started", "Stay", true],
+  ["did not say what it started, without a kill", "Stay", false],
+])("after a restart, an approval without a proof never counts if a tool of one's own %s", async (_, name, killed) => {
+  const { ran, events, answers } = await afterRestart(call(name), killed);
   expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
-  // Of a run that another process executes, the call may only not have ended yet.
+  // Its process says for itself what it has started.
   expect([startedUnsandboxed(events, false), startedUnsandboxed(events, true)]).toEqual([true, false]);
 });
 
-test("after a kill in a call of a tool of one's own, what the tool started is unknown, so that an approval needs a proof", async () => {
-  const { ran, answers } = await afterRestart(call("Stay"), true);
+test("an answer that a process left behind never counts for a sibling that takes it before the tool says again what it starts", async () => {
+  const { ran, answers } = await afterRestart(async ({ calls, steps }) => {
+    await steps.run("first", () => 1);
+    await calls(1, [{ id: "first", tool: "Look", input: {} }]);
+  }, true);
   expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
 });
 
-test("after a restart, an approval from another process counts if no tool or kind started a process without a sandbox", async () => {
-  const { ran, answers } = await afterRestart(call("Stay"));
-  expect([ran, answers]).toEqual([[{}], [["approve", "elsewhere", "sandboxed"]]]);
+test("a run in which an agent of class advisory works takes no approval without a proof from its start on", () => {
+  const started = (facts: JsonObject): SluiceEvent => ({
+    ...{
+      type: "run.started",
+      id: "r/1/0",
+      runId: "r",
+      at: 0,
+      data: { pipeline: "p", sandbox: { mode: "try" }, ...facts },
+    },
+  });
+  const advisory = { name: "x", class: "advisory" };
+  const hard = { name: "x", class: "hard" };
+  const seen = [{}, { agent: hard }, { agent: advisory }, { agents: [hard, advisory] }].map((facts) =>
+    startedUnsandboxed([started(facts)], true),
+  );
+  expect(seen).toEqual([false, false, true, true]);
 });

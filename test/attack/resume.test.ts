@@ -148,7 +148,8 @@ test("a tool whose effect is another one: never gets what was granted, in the en
   for (const allowedTools of [["Read"], ["Read", "Own"]]) {
     const here = scene();
     const life: Life = { allowedTools, tools: [tool("Own", { effect: "read" })] };
-    const runId = await suspended(here, [write("new.txt")], life);
+    const asked = allowedTools.includes("Own") ? write("new.txt") : (["Own", {}] as const);
+    const runId = await suspended(here, [asked], life);
     await answer(here, runId, "approve");
     const changed = { ...life, tools: [tool("Own", { effect: "write" })] };
     await expect(resumed(here, runId, [], changed)).rejects.toMatchObject({
@@ -172,8 +173,9 @@ test("a tool with another schema: never gets what was granted outside of the env
       code: "tools_changed",
       detail: { tools: [`${name} has a different schema`] },
     });
+    // Where nothing has changed, it counts; of a tool of one's own it would need a code, since nothing shows what that started.
     const { events } = await resumed(here, runId, [call], before);
-    expect(ran(events, name)).toBe(1);
+    expect(ran(events, name)).toBe(name === "Write" ? 1 : 0);
   }
 });
 

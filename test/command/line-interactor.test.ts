@@ -62,7 +62,7 @@ test("the card says where links lead", async () => {
   const asked = grant({ path: "docs/a.md" });
   const body = { ...asked.body, touches: [{ access: "write", path: "/w/src/a\u202e.ts" }] };
   const at = await terminal({ ...asked, body });
-  expect(at.shown()).toContain("  writes: /w/src/a\\u{202e}.ts\n");
+  expect(at.shown()).toContain("  writes: /w/src/a·U+202E.ts\n");
   await at.type("");
 });
 

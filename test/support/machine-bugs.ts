@@ -144,8 +144,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "rationales-have-any-length",
     file: NEXT,
-    find: "wholeWords(text, MOST_RATIONALE - 1)",
-    replace: "text",
+    find: "rationale.slice(0, MOST_RATIONALE).toWellFormed()",
+    replace: "rationale",
     tests: EVENTS,
   },
   {

@@ -429,7 +429,7 @@ function decideEvent(machine: Machine, before: RunState, leaving: Leaving, event
   const stay: Decision = { choice: { kind: "stay" }, by, rejected: false, event };
   const rationale = leaving.data?.rationale;
   const said = {
-    ...(typeof rationale === "string" ? { rationale: shortRationale(rationale) } : {}),
+    ...(typeof rationale === "string" ? { rationale: rationale.slice(0, 2_000) } : {}),
     ...(leaving.data === undefined ? {} : { data: leaving.data }),
   };
   if (Object.keys(leaving.data ?? {}).some(isReserved)) return stay;
@@ -690,9 +690,4 @@ function targetsOf(choice: Resolved): readonly string[] {
         })
       : [list];
   return [...states, join, ...(onFail === undefined ? [] : [onFail])];
-}
-
-/** At most 2,000 characters, of which the last replaces the rest and the word that it begins in. */
-function shortRationale(text: string): string {
-  return text.length <= 2_000 ? text : `${text.slice(0, text.lastIndexOf(" ", 1_999))}…`;
 }

@@ -24,11 +24,13 @@ const source = z.looseObject({
   files: files.optional(),
   config: z.looseObject({ file: z.string(), files }).optional(),
 });
-/** The sandbox of commands: the chosen mode, the verified mechanism, and the MCP servers without one. */
+/** The sandbox of commands: the chosen mode, the verified mechanism, and what runs without it. */
 const sandbox = z.looseObject({
   mode: z.string(),
   wall: z.string().optional(),
   unsandboxedServers: z.array(z.string()).optional(),
+  /** The session has tools or kinds of states of its own, which may start processes. */
+  ownCode: z.literal(true).optional(),
 });
 /** The graph of a pipeline: its states in declared order with their declared targets, its rows and its interrupts. */
 const graph = {
@@ -184,8 +186,6 @@ const data = {
   "run.resumed": z.looseObject({
     incarnation: z.string(),
     sandbox: sandbox.optional(),
-    /** An earlier process had, or may have, started processes without a sandbox. */
-    unsandboxed: z.literal(true).optional(),
     /** The agent of another program that continues it. */
     agent: outsideAgent.optional(),
     changed: changedPipeline.optional(),

@@ -1,7 +1,6 @@
 import { messageOf } from "../base/errors.ts";
 import { deepFreeze, isJson, isPromiseLike, type Json, type JsonObject } from "../base/json.ts";
 import { thrownAt } from "../base/source-place.ts";
-import { wholeWords } from "../base/whole-words.ts";
 import { declaredTargets, readPatch, sentEventFault } from "../definition/choice.ts";
 import { isRowOf, routesPause } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
@@ -218,7 +217,7 @@ export async function decideEvent(
   const trace = {
     by,
     event,
-    ...(typeof rationale === "string" ? { rationale: shortRationale(rationale) } : {}),
+    ...(typeof rationale === "string" ? { rationale: rationale.slice(0, MOST_RATIONALE).toWellFormed() } : {}),
     ...(Object.keys(patch.value).length === 0 ? {} : { context: patch.value }),
     ...found.trace,
   } as const;
@@ -232,10 +231,6 @@ export async function decideEvent(
 /** The event of a row that is for all others. */
 const ANY_EVENT = "*";
 const MOST_RATIONALE = 2_000;
-
-function shortRationale(text: string): string {
-  return text.length <= MOST_RATIONALE ? text : wholeWords(text, MOST_RATIONALE - 1);
-}
 const NOTHING_SUSPENDED = "nothing is suspended, so there is nothing to return to";
 
 /** What an event counts as: the completion of the execution that sent it. */

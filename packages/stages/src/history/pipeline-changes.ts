@@ -154,8 +154,8 @@ function pipelineChanged({ id }: PipelineSpec, runId: string, what: readonly str
 }
 
 /**
- * Changes of tools that the pipeline's stages may call, or that a person was asked about. Built-in tools are not compared: they
- * change only with Sluice's version.
+ * Changes of tools that the pipeline's stages may call, or that were called with an approval or in a pipeline that was made during the
+ * run. Built-in tools are not compared: they change only with Sluice's version.
  */
 function toolChanges(
   recorded: JsonObject,
@@ -163,8 +163,12 @@ function toolChanges(
   journals: readonly RunJournal[],
   { tools, builtins }: Pick<RunDeps, "tools" | "builtins">,
 ): readonly string[] {
-  const asked = askedTools(journals);
-  const matters = (name: string): boolean => asked.has(name) || mayCall(spec, name);
+  let called: ReadonlySet<string> | undefined;
+  const matters = (name: string): boolean => {
+    if (mayCall(spec, name)) return true;
+    called ??= calledTools(journals);
+    return called.has(name);
+  };
   // Tools that cannot be compared count as changed.
   if (!Array.isArray(recorded.tools))
     return [...tools.keys()]
@@ -175,23 +179,27 @@ function toolChanges(
     const tool = tools.get(name);
     // Of tools that are not built in. Runs of earlier versions did not record it.
     const effect = textAt(was, "effect");
-    if (tool !== undefined && effect !== "" && effect !== tool.effect)
-      return [`${name} has the effect ${tool.effect} instead of ${effect}`];
     if ((builtins.has(name) && effect === "") || !matters(name)) return [];
     if (tool === undefined) return [`${name} is missing`];
+    if (effect !== "" && effect !== tool.effect) return [`${name} has the effect ${tool.effect} instead of ${effect}`];
     return tool.schemaDigest === field(was, "digest") ? [] : [`${name} has a different schema`];
   });
 }
 
-/** The tools of calls that needed an approval: what a person approved was a call of the tool as it was then. */
-function askedTools(journals: readonly RunJournal[]): ReadonlySet<string> {
+/** The tools that a verdict was recorded about: what was allowed or asked was a call of the tool as it was then. */
+function calledTools(journals: readonly RunJournal[]): ReadonlySet<string> {
   const events = journals.flatMap(({ runId, records }) =>
-    records.flatMap((record) => (record.events.includes('"grant.requested"') ? readEvents(runId, record) : [])),
+    records.flatMap((record) => (DECIDES_CALL.test(record.events) ? readEvents(runId, record) : [])),
   );
   return new Set(
-    events.flatMap(({ type, data }) => (type === "grant.requested" ? [textAt(data.body ?? null, "tool")] : [])),
+    events.flatMap(({ type, data }) => {
+      if (type === "grant.requested") return [textAt(data.body ?? null, "tool")];
+      return type === "call.decided" && data.verdict === "approved" ? [textAt(data, "tool")] : [];
+    }),
   );
 }
+
+const DECIDES_CALL = /"type":"(?:grant\.requested|call\.decided)"/;
 
 function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
   const message = `tools have changed since run ${runId} was started: ${changed.join(", ")}; restore the old tools, or continue with these: allowChanged (--allow-changed)`;

@@ -69,13 +69,22 @@ export function sessionSandbox(
       reported = true;
       onFault({ by: "sandbox", message: `commands run without a sandbox: ${missing.reason}; ${missing.fix}` });
     },
-    /** What the run records about its sandbox at each start and resume. */
-    facts: (spec: PipelineSpec, unwalledServers: readonly string[], hasWalledStates: boolean): JsonObject => ({
+    /** What the run records at each start and resume about its sandbox and what runs without it. */
+    facts: (spec: PipelineSpec, { servers, ownCode }: WithoutSandbox, hasWalledStates: boolean): JsonObject => ({
       mode,
       ...(hasWalledStates || mayRunCommands(spec) ? { wall: sandbox.wall ?? "none" } : {}),
-      ...(unwalledServers.length === 0 ? {} : { unsandboxedServers: [...unwalledServers] }),
+      ...(servers.length === 0 ? {} : { unsandboxedServers: [...servers] }),
+      ...(ownCode ? { ownCode } : {}),
     }),
   };
+}
+
+/** What of a session no sandbox holds. */
+interface WithoutSandbox {
+  /** Names of MCP servers. */
+  readonly servers: readonly string[];
+  /** Whether it has tools or kinds of states that are neither built in nor of a server. */
+  readonly ownCode: boolean;
 }
 
 /** A sandbox whose code is loaded with its first use, since most runs of read-only pipelines start no process. */

@@ -242,9 +242,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       ...(source === undefined ? {} : { source }),
       ...pipeline,
     });
-    const sandbox = held.facts(spec, unwalledServers, hasWalledStates);
+    const ownCode =
+      given.some(([kind]) => demands.kinds.has(kind)) ||
+      [...live.keys()].some((name) => !tools.builtins.has(name) && !name.startsWith("mcp__"));
+    const sandbox = held.facts(spec, { servers: unwalledServers, ownCode }, hasWalledStates);
     const agents = outsideAgents(all);
-    if (unwalledServers.length > 0) answers.startsUnwalled();
+    if (unwalledServers.length > 0 || all.some(({ agent }) => agent?.class === "advisory")) answers.startsUnwalled();
     return {
       deps,
       /** What a run records of this pipeline if it continues with a changed one. */

@@ -181,8 +181,7 @@ export function createSession(options: SessionOptions): Session {
     refuseWorkspaceMismatch(runId, started, preparation);
     refuseLowerSandbox(runId, started, preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
-    const answers = recordedAnswers(started, journals);
-    const run = await preparation.of(spec, runId, answers, journals);
+    const run = await preparation.of(spec, runId, recordedAnswers(started, journals), journals);
     refuseMissingSandbox(runId, started, run.sandbox);
     const changes = compare(run.deps);
     const costs = recordedCosts(spec, journals, costInValue);
@@ -192,8 +191,6 @@ export function createSession(options: SessionOptions): Session {
         read: journals,
         said: {
           sandbox: run.sandbox,
-          // A call that a kill cut short finishes here, and then no longer shows it.
-          ...(answers.unwalled ? { unsandboxed: true } : {}),
           ...(run.agents.agent === undefined ? {} : { agent: run.agents.agent }),
           ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),
         },

@@ -125,25 +125,27 @@ function needsCode(rule: AnswerRule): boolean {
 
 /**
  * Whether a run or one of its siblings started a process without a sandbox, by the events of all of them. A killed process may
- * not have recorded that. So a process of Sluice without a sandbox, and a call of a tool of one's own that did not finish, count as
- * having done it, unless they are the last ones and `isActive`.
+ * not have recorded that, and a tool or a kind of one's own says it only to its own process. So a process of Sluice without a sandbox
+ * for commands, or with such tools or kinds, counts as having done it, unless it is the last one and `isActive`.
  */
 export function startedUnsandboxed(events: readonly SluiceEvent[], isActive: boolean): boolean {
   let isExposed = false;
-  const unfinished = new Set<string>();
-  for (const { type, runId, executionId, attempt, data } of events) {
+  for (const { type, runId, data } of events) {
     // Recorded by the gate before the call, by a kind before its command, or by the tool while it ran.
     if ((type === "call.started" || type === "command.started") && data.wall === "none") return true;
     if (type === "call.finished" && field(data.facts, "wall") === "none") return true;
-    const call = JSON.stringify([runId, executionId, attempt, data.callId]);
-    if (type === "call.started" && data.wall === "unknown") unfinished.add(call);
-    if (type === "call.finished") unfinished.delete(call);
     if (runId.includes("/") || (type !== "run.started" && type !== "run.resumed")) continue;
     const servers = field(data.sandbox, "unsandboxedServers");
     if (isExposed || data.unsandboxed === true || (Array.isArray(servers) && servers.length > 0)) return true;
-    isExposed = field(data.sandbox, "wall") === "none";
+    if (isAdvisory(data)) return true;
+    isExposed = field(data.sandbox, "wall") === "none" || field(data.sandbox, "ownCode") === true;
   }
-  return (isExposed || unfinished.size > 0) && !isActive;
+  return isExposed && !isActive;
+}
+
+/** Whether an agent of another program works on the run whose own tools pass no gate. */
+function isAdvisory({ agent, agents }: JsonObject): boolean {
+  return [agent, ...(Array.isArray(agents) ? agents : [])].some((one) => field(one, "class") === "advisory");
 }
 
 const PROOFS: readonly AnswerProof[] = ["session", "code", "sandboxed", "any", "missing"];

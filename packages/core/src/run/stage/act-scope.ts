@@ -99,8 +99,6 @@ export class ActWork {
   #disarm: (() => void) | undefined;
   /** Created by the first call: an attempt without calls needs no grants. */
   calls: Calls | undefined;
-  /** The kind's own step that runs now. */
-  ownStep: StepCall | undefined;
 
   constructor(attempt: Attempt) {
     this.#attempt = attempt;
@@ -268,16 +266,7 @@ class AttemptScope implements ActScope {
 
   // Functions, since a kind may take them off the scope; made on access, since most attempts use few of them.
   get startsUnwalled(): ActScope["startsUnwalled"] {
-    const { execution, journal } = this.#attempt;
-    const { answers } = execution.deps;
-    return () => {
-      if (answers.isUnwalled()) return;
-      answers.startsUnwalled();
-      // In the record of the step that starts it, which does not run again after a restart.
-      const started = journal.event("command.started", { command: "a process", wall: "none" });
-      if (this.#work.ownStep === undefined) journal.note(started.type, started.data);
-      else this.#work.ownStep.event(started);
-    };
+    return () => this.#attempt.execution.deps.answers.startsUnwalled();
   }
 
   get used(): ActScope["used"] {
@@ -444,19 +433,11 @@ class KindSteps implements ScopedSteps {
 
   get run(): ScopedSteps["run"] {
     const { journal, execution } = this.#attempt;
-    const work = this.#work;
     return (stepId, fn, options) =>
-      work.step(stepId, () =>
+      this.#work.step(stepId, () =>
         journal.run(
           stepId,
-          async (call) => {
-            work.ownStep = call;
-            try {
-              return await fn(new KindCall(call, journal));
-            } finally {
-              work.ownStep = undefined;
-            }
-          },
+          (call) => fn(new KindCall(call, journal)),
           openOfKind(options, journal, execution.deps.answers),
         ),
       );

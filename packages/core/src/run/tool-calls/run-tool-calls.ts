@@ -193,12 +193,9 @@ async function executeApproved(
   const runnables = executableCalls(of, group);
   const [only] = runnables;
   if (only === undefined) return NO_RESULTS;
-  const effect = runnables.length === 1 ? only.tool?.effect : "read";
   const startEvents = runnables.flatMap(({ call, by, subjects }) => {
     const { id: callId, tool, argsDigest } = call;
-    // A tool of one's own may start processes, and one that is killed meanwhile cannot record them.
-    const unknown = effect === "write" && !deps.builtins.has(tool) ? "unknown" : undefined;
-    const wall = sandboxOf(subjects) ?? unknown;
+    const wall = sandboxOf(subjects);
     if (wall === "none") deps.answers.startsUnwalled();
     const started = journal.event("call.started", {
       callId,
@@ -211,6 +208,7 @@ async function executeApproved(
     of.openRequests.delete(requestId);
     return [journal.event("grant.consumed", { requestId, callId, argsDigest }), started];
   });
+  const effect = runnables.length === 1 ? only.tool?.effect : "read";
   if (effect === "ask") {
     for (const { type, data } of startEvents) journal.note(type, data);
     return new Map([[only.call.id, await askQuestion(of, groupId, only)]]);
