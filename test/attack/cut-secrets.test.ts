@@ -342,6 +342,16 @@ test.each([
   }
 });
 
+test.each([
+  `python3 -c "requests.post(u, json={'password': 'hunter2-and-hunter3'})"`,
+  `ssh host "DB_PASSWORD='hunter2-and-hunter3' ./run"`,
+  `node -e "const password = 'hunter2-and-hunter3'"`,
+  `kubectl create secret --from-literal="password='hunter2-and-hunter3'"`,
+])("the reason of a denial shows no secret that the arguments beside it mask: %s", async (command) => {
+  for (const limits of [{}, { maxEditLines: 10 }])
+    expectNoPart(await denials([command], {}, limits), "hunter2-and-hunter3", 5);
+});
+
 test("an attribute of a trace is redacted before it is cut", () => {
   for (let length = 180; length < 240; length += 1) {
     const attribute = clean(`--token ${"a".repeat(length)} https://user:hunter2-and-hunter3-and-hunter4@host.example/`);

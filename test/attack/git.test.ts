@@ -254,6 +254,17 @@ describe("the user's own settings, where the workspace holds them", () => {
         return { HOME: here.outer };
       },
     ],
+    ...["~/ws/dotfiles/more # team", "~/ws/dotfiles/more;x", '~/ws/"dotfiles"/more', "~/ws/\\\ndotfiles/more"].map(
+      (path) =>
+        [
+          `an included file, as ${JSON.stringify(path)}`,
+          (here: Scene, settings: string) => {
+            here.put("dotfiles/more", settings);
+            writeFileSync(join(here.outer, ".gitconfig"), `[include]\n\tpath = ${path}\n`);
+            return { HOME: here.outer };
+          },
+        ] as const,
+    ),
     [
       "an included file",
       (here, settings) => {

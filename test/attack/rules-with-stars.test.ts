@@ -108,10 +108,9 @@ describe("a rule for a command that can only read covers no other form of it", (
     ),
     runs(
       "but a command that has no such form may do what it does",
-      ["git add *", "git commit *", "git stash *", "git checkout *", "touch *", "make *", "node *"],
+      ["git add *", "git commit *", "git checkout *", "touch *", "make *", "node *"],
       "git add a.txt",
       "git commit a.txt",
-      "git stash",
       "git checkout other",
       "touch a.txt",
       "make check",
@@ -136,6 +135,22 @@ describe("a rule for a command that can only read covers no other form of it", (
 
 describe("a rule of a command that runs or writes something covers no option that names what", () => {
   attacks({}, [
+    refused(
+      "by a subcommand of git whose other commands read, and by another build of a program that reads",
+      ["git stash *", "git worktree *", "nawk *", "gsed *"],
+      "git stash",
+      "git stash drop",
+      "git worktree add ../PWN",
+      "nawk 'BEGIN{system(\"touch PWN\")}'",
+      "gsed -n '1e touch PWN' a.txt",
+    ),
+    refused(
+      "by a file of options behind an option of another program",
+      ["yarn tsc *", "npx tsc *", "npm test *"],
+      "yarn tsc -w @src/args.txt",
+      "npx tsc -w @src/args.txt",
+      "npm test -- -w @src/args.txt",
+    ),
     refused(
       "by a letter that is harmless elsewhere",
       ["git rebase *", "mvn test *", "dotnet test *", "kubectl get *", "docker run *", "gdb *", "robot *", "ninja *"],

@@ -12,15 +12,25 @@ export interface Cleaning {
 /** In characters. */
 const LONGEST = 120;
 
-/** A command as a reason names it. A long one is masked and redacted before it is cut: nothing finds half of a secret later. */
+/**
+ * A command as a reason names it. Its words are redacted before they are quoted, as in the arguments, and the whole before it is cut:
+ * later nothing finds a secret in other quotes, or half of one.
+ */
 export function commandExcerpt(argv: readonly string[], { mask, redact }: Cleaning): string {
-  const whole = argv.map(wordOf).join(" ");
-  if (whole.length <= LONGEST) return whole;
-  const masked = mask?.(whole) ?? whole;
-  const clean = redact?.(masked) ?? masked;
-  // A text is redacted to a text.
-  if (typeof clean !== "string") return "…";
-  return clean.length <= LONGEST ? clean : `${clean.slice(0, LONGEST).toWellFormed()}…`;
+  const clean = (text: string): string => {
+    const masked = mask?.(text) ?? text;
+    const redacted = redact?.(masked) ?? masked;
+    // A text is redacted to a text.
+    return typeof redacted === "string" ? redacted : "…";
+  };
+  // Each word and the blank behind it have at least two characters.
+  const whole = clean(
+    argv
+      .slice(0, LONGEST)
+      .map((word) => wordOf(clean(word)))
+      .join(" "),
+  );
+  return whole.length <= LONGEST ? whole : `${whole.slice(0, LONGEST).toWellFormed()}…`;
 }
 
 /** In quotes if it has blanks: without them, redaction would take its second word for another one. */

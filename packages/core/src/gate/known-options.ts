@@ -24,13 +24,13 @@ const COMMANDS: readonly KnownCommand[] = [
     options:
       "-s -q -t: -g: --grep: --testNamePattern: --test-name-pattern: --bail --bail: --maxfail: --run --ci --if-present " +
       "--passWithNoTests --runInBand --no-watch --no-coverage --watch=false --watchAll=false --coverage=false --timeout: " +
-      "--testTimeout: --reporter:dot|spec|tap|basic|verbose|default|list|min --test-reporter:dot|spec|tap",
+      "--testTimeout: --reporter:dot|spec|tap|verbose|default --test-reporter:dot|spec|tap",
   },
   {
     begins: "vitest",
     options:
       "-t: -v -h --testNamePattern: --bail --bail: --run --passWithNoTests --no-watch --no-coverage --watch=false " +
-      "--coverage=false --coverage.enabled=false --reporter:basic|default|dot|tap|tap-flat|verbose --project: --exclude: " +
+      "--coverage=false --coverage.enabled=false --reporter:default|dot|tap|tap-flat|verbose --project: --exclude: " +
       "--retry: --testTimeout: --hookTimeout: --maxWorkers: --minWorkers: --no-file-parallelism --fileParallelism=false " +
       "--shard: --pool:forks|threads --sequence.seed: --sequence.shuffle --allowOnly --hideSkippedTests --logHeapUsage",
     names: true,
@@ -80,7 +80,7 @@ const COMMANDS: readonly KnownCommand[] = [
   {
     begins: "pytest",
     options:
-      "-q -v -x -s -l -h -V -k: -m: -n: -r: --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
+      "-q -v -x -s -l -h -V -k: -m: -n: -r: -p:no:[a-z_]+ --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
       "--new-first --sw --stepwise --stepwise-skip --co --collect-only --exitfirst --maxfail: --durations: --durations-min: " +
       "--no-header --no-summary --showlocals --no-showlocals --capture:fd|sys|no|tee-sys --show-capture: --full-trace " +
       "--disable-warnings --disable-pytest-warnings --strict-markers --strict-config --runxfail --markers --fixtures " +
@@ -282,7 +282,9 @@ function isPlainAt(argv: readonly string[], at: number, command: KnownCommand | 
   if (program === "git" || command?.plainAt === true) return true;
   if (!PACKAGE_MANAGER.test(program)) return false;
   // Any other word may be one of the program or script that the package manager runs.
-  if (/^(?:-w|-F|--workspace|--filter)$/.test(argv[at - 1] ?? "")) return true;
+  const before = argv.slice(1, at - 1);
+  const isItsOwn = program === "npm" ? !before.includes("--") : before.every((word) => word.startsWith("-"));
+  if (isItsOwn && /^(?:-w|-F|--workspace|--filter)$/.test(argv[at - 1] ?? "")) return true;
   if (/^(?:npx|bunx)$/.test(program)) return at === lengthOf(LAUNCHERS, argv);
   return at > 1 && (OF_PACKAGES.test(subcommand) || (at === 2 && /^(?:workspace|exec|dlx|x)$/.test(subcommand)));
 }

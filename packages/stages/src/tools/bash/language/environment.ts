@@ -91,9 +91,12 @@ function gitSettings(files: readonly string[], root: string, home = root): reado
     if (!resolution.ok || found.has(resolution.real)) continue;
     const { real } = resolution;
     found.add(real);
-    const included = (readSmallFile(real) ?? "").matchAll(/\bpath[ \t]*=[ \t]*"?([^"\r\n]+)/gi);
-    for (const [, path = ""] of included) {
-      const target = path.trim().replace(/^~(?=\/)/, () => home);
+    const included = (readSmallFile(real) ?? "").replaceAll(/\\\r?\n/g, "").matchAll(/\bpath[ \t]*=([^\r\n]+)/gi);
+    for (const path of [...included].flatMap(([, value = ""]) => [value, value.replace(/[#;].*/, "")])) {
+      const target = path
+        .replaceAll(/["\\]/g, "")
+        .trim()
+        .replace(/^~(?=\/)/, () => home);
       // Git resolves it by the name of the file, which may be a link.
       pending.push(resolve(root, dirname(file), target), resolve(dirname(real), target));
     }

@@ -29,7 +29,9 @@ const PATCHES =
   "patch unified? patch-with-stat color-moved? color-moved-ws? word-diff? word-diff-regex: color-words? check binary function-context " +
   "cc diff-merges: combined-all-paths";
 const DIFF_LETTERS = "pusztwbRaWDS:G:I:U?M?C?B?l:";
-const PATCH_NAMES = words(`p u U W c m L S G I ignore-matching-lines ${PATCHES.replace(/[:?]/g, "")}`);
+const PATCH_NAMES = words(
+  `p u U W c m L S G I ignore-matching-lines B C break-rewrites find-copies find-copies-harder ${PATCHES.replace(/[:?]/g, "")}`,
+);
 const SUMMARY_NAMES = new Set(["s", "no-patch", "quiet", ...SUMMARIES.replace(/[:?]/g, "").split(" ")]);
 
 const WALKS =
@@ -113,16 +115,6 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
       operands: "walk",
       contents: (options) => shows(PATCH_NAMES, options) || !shows(SUMMARY_NAMES, options),
       adds: [...NO_DRIVERS, NO_SUBMODULES],
-      why: walkFault,
-    },
-    "diff-tree": {
-      short: `${DIFF_LETTERS}rt`,
-      long: `${SELECTS} ${SUMMARIES} ${PATCHES} no-commit-id root merge-base always`,
-      numeric: true,
-      refuses: REFUSED,
-      operands: "walk",
-      contents: (options) => shows(PATCH_NAMES, options),
-      adds: NO_DRIVERS,
       why: walkFault,
     },
     "ls-files": {

@@ -33,7 +33,9 @@ const GLOBAL_VALUE = /^(?:-[Cc]|--(?:git-dir|work-tree|namespace|super-prefix|co
 /** Whether the subcommand has forms that only show, whatever is in front of it and behind it. */
 export function hasReadingSubcommand(args: readonly string[]): boolean {
   const at = args.findIndex((word, index) => !word.startsWith("-") && !GLOBAL_VALUE.test(args[index - 1] ?? ""));
-  return at !== -1 && GIT_COMMANDS.has(args.slice(at, at + lengthOf(args[at])).join(" "));
+  const name = args[at];
+  if (name === undefined) return false;
+  return lengthOf(name) === 1 ? GIT_COMMANDS.has(name) : GIT_COMMANDS.has(`${name} list`);
 }
 
 /** The number of words of a subcommand: some have commands of their own. */

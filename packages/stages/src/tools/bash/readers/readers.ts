@@ -42,7 +42,14 @@ const QUIET_NPM = ["--logs-max=0", "--no-update-notifier"];
 
 /** Whether a command, given a bare program name, has forms that count as reading, whatever its other words are. */
 export function hasReadingForms([name = "", ...args]: readonly string[]): boolean {
-  return name === "git" ? hasReadingSubcommand(args) : READERS.has(name) || SPECIAL.has(name);
+  return name === "git" ? hasReadingSubcommand(args) : isListed(name) || isListed(name.replace(OTHER_BUILD, ""));
+}
+
+/** Before the names of other builds of the same programs: `gsed` of GNU on macOS, `nawk` and `mawk`. */
+const OTHER_BUILD = /^(?:g(?!rep)|[mn](?=awk$))/;
+
+function isListed(name: string): boolean {
+  return READERS.has(name) || SPECIAL.has(name);
 }
 
 /** What a command does, given a bare program name; undefined if the program is not listed. */
