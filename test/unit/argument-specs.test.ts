@@ -336,6 +336,7 @@ const HOSTILE: readonly Hostile[] = [
   ["git diff HEAD", touched],
   ["git diff", touched],
   ["git diff --stat", touched],
+  ["git diff --compact-summary", touched],
   ["git diff", hooked],
   ["git diff --quiet HEAD", hooked],
   ["git status", touched],

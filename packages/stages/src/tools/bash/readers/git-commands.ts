@@ -23,7 +23,7 @@ const SELECTS =
   "find-copies? find-copies-harder diff-filter: relative? no-relative text ignore-cr-at-eol ignore-space-at-eol " +
   "ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines: inter-hunk-context: exit-code quiet " +
   "src-prefix: dst-prefix: no-prefix line-prefix: no-ext-diff no-textconv no-patch pickaxe-all pickaxe-regex";
-const SUMMARIES = "stat? numstat shortstat dirstat? cumulative summary name-only name-status raw";
+const SUMMARIES = "stat? compact-summary numstat shortstat dirstat? cumulative summary name-only name-status raw";
 /** With one of these, a command that lists changes also shows content, or lets it be guessed. */
 const PATCHES =
   "patch unified? patch-with-stat color-moved? color-moved-ws? word-diff? word-diff-regex: color-words? check binary function-context " +
