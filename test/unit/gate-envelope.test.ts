@@ -16,6 +16,11 @@ const ls = command("ls -la", { readOnly: true });
 const cat = command("cat docs/a.md", { readOnly: true });
 const operand = path("/ws/docs/a.md", "read", "operand");
 
+test("a reason quotes the words of a command that have blanks or quotes", () => {
+  const subject = words(["echo", "it's", "a b", "c"]);
+  expect(why("Bash", ["Bash(npm test)"], subject)).toContain(String.raw`echo 'it'\''s' 'a b' c does not match`);
+});
+
 describe("paths found in a command", () => {
   test("an operand is free only where every command of the line is listed", () => {
     const rules = ["Bash", "Bash(npm test *)", "Read(src/**)"];
@@ -121,6 +126,8 @@ describe("the files that a process may touch", () => {
       fileReads: ["docs"],
       fileWrites: ["src"],
     });
+    // A listed command reads all files, whatever Read says.
+    expect(reach("Bash(npm test)", "Read(src/**)", "Write(src/**)")).toEqual({ reads: [""], writes: ["src"] });
   });
 
   test("are all read where a command is listed by a scope, or where Read opens what is no folder", () => {

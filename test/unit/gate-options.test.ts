@@ -195,3 +195,72 @@ describe("a rule with a * covers no word that may run a program or write a file"
     expect(lines.filter((line) => under(line.replace(/\*/g, "'*'"), line) !== "envelope")).toEqual([]);
   });
 });
+
+describe("of a command that Sluice knows, without a sandbox", () => {
+  const runners = ["vitest", "jest", "mocha", "playwright test", "node --test", "bun test"];
+
+  test.each([...runners, "pytest", "unittest", "go test", "cargo test", "git add", "git commit"])(
+    "%s: a = behind another character is part of a name, and NAME= is a setting",
+    (command) => {
+      expect(under(`${command} *`, `${command} a/b.c[x=1]`)).toBe("envelope");
+      expect(under(`${command} *`, `${command} AB=1`)).toBe("ask");
+      expect(under(`${command} *`, `${command} A:=1`)).toBe("ask");
+    },
+  );
+
+  test.each([...runners, "eslint", "prettier"])("%s: a word with @ is one like others", (command) => {
+    expect(under(`${command} *`, `${command} @smoke`)).toBe("envelope");
+  });
+
+  test.each([
+    ["pytest", "-xq"],
+    ["unittest", "-vf"],
+    ["cargo test", "-qr"],
+    ["ruff check", "-qn"],
+    ["ruff format", "-qn"],
+    ["mypy", "-vh"],
+    ["make", "-ks"],
+    ["git add", "-Av"],
+    ["git commit", "-aq"],
+  ])("%s: letters may be joined, as in %s", (command, letters) => {
+    expect(under(`${command} *`, `${command} ${letters}`)).toBe("envelope");
+  });
+
+  test.each([
+    ["eslint *", "eslint --debug"],
+    ["prettier *", "prettier --log-level silent"],
+    [".venv/bin/pytest *", ".venv/bin/pytest -q"],
+    ["venv/bin/pytest *", "venv/bin/pytest -q"],
+    ["npm run *", "npm run"],
+    ["npm run x -w *", "npm run x -w @s/p"],
+    ["pnpm -r --filter *", "pnpm -r --filter @s/p"],
+    ["npx *", "npx @s/tool"],
+    ["bunx *", "bunx @s/tool"],
+    ["npx -y *", "npx -y @s/tool"],
+    ["pytest *", "pytest -p no:cacheprovider"],
+  ])("the rule %s covers %s", (rule, line) => {
+    expect(under(rule, line)).toBe("envelope");
+  });
+
+  test.each([
+    ["tools/node_modules/.bin/vitest *", "tools/node_modules/.bin/vitest --bail=1"],
+    ["npm run *", "npm run types -- -t x"],
+    ["pytest *", "pytest -x A=1"],
+    ["pytest *", "pytest -psrc.x"],
+    ["gcc -w *", "gcc -w @src/args"],
+    ["xnpm install *", "xnpm install @s/p"],
+    ["npmx install *", "npmx install @s/p"],
+    ["npm xadd *", "npm xadd @s/p"],
+    ["npm addx *", "npm addx @s/p"],
+    ["npm ax *", "npm ax @s/p"],
+    ["npm xa *", "npm xa @s/p"],
+    ["npm exec a *", "npm exec a @s/p"],
+    ["npm run x-w *", "npm run x-w @a"],
+    ["npm run -wx *", "npm run -wx @a"],
+    ["npm test -- -w *", "npm test -- -w @src/a"],
+    ["yarn tsc -w *", "yarn tsc -w @src/args"],
+    ["npx tsc *", "npx tsc @src/args"],
+  ])("the rule %s does not cover %s", (rule, line) => {
+    expect(under(rule, line)).toBe("ask");
+  });
+});

@@ -80,7 +80,7 @@ const COMMANDS: readonly KnownCommand[] = [
   {
     begins: "pytest",
     options:
-      "-q -v -x -s -l -h -V -k: -m: -n: -r: -p:no:[a-z_]+ --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
+      "-q -v -x -s -l -h -V -k: -m: -n: -r: -p:no\\x3a[a-z_]+ --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
       "--new-first --sw --stepwise --stepwise-skip --co --collect-only --exitfirst --maxfail: --durations: --durations-min: " +
       "--no-header --no-summary --showlocals --no-showlocals --capture:fd|sys|no|tee-sys --show-capture: --full-trace " +
       "--disable-warnings --disable-pytest-warnings --strict-markers --strict-config --runxfail --markers --fixtures " +
@@ -285,6 +285,6 @@ function isPlainAt(argv: readonly string[], at: number, command: KnownCommand | 
   const before = argv.slice(1, at - 1);
   const isItsOwn = program === "npm" ? !before.includes("--") : before.every((word) => word.startsWith("-"));
   if (isItsOwn && /^(?:-w|-F|--workspace|--filter)$/.test(argv[at - 1] ?? "")) return true;
-  if (/^(?:npx|bunx)$/.test(program)) return at === lengthOf(LAUNCHERS, argv);
-  return at > 1 && (OF_PACKAGES.test(subcommand) || (at === 2 && /^(?:workspace|exec|dlx|x)$/.test(subcommand)));
+  if (program === "npx" || program === "bunx") return at === lengthOf(LAUNCHERS, argv);
+  return OF_PACKAGES.test(subcommand) || (at === 2 && /^(?:workspace|exec|dlx|x)$/.test(subcommand));
 }
