@@ -13,13 +13,26 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { answersIn, open, sent } from "../support/answers-kit.ts";
 import { handClock } from "../support/hand-clock.ts";
-import { completed, eventsOf, json, noModel, session, type TestSession, tool, work } from "../support/run-kit.ts";
+import {
+  completed,
+  eventsOf,
+  json,
+  noModel,
+  session,
+  type TestSession,
+  tool,
+  work,
+  workExecutor,
+} from "../support/run-kit.ts";
 import { failingAt } from "../support/stopped-runs.ts";
 
 // A process without a sandbox can answer the requests of its run. It may outlive the process of Sluice that started it.
 
 /** A run that starts something, then asks for `Deploy`, which another process approves without a proof after a restart. */
-async function afterRestart(start: (scope: ActScope) => Promise<unknown>, killed = false) {
+async function afterRestart(
+  start: (scope: ActScope) => Promise<unknown>,
+  { killed = false, declared = true, kind = false }: { killed?: boolean; declared?: boolean; kind?: boolean } = {},
+) {
   const memory = createMemoryJournals();
   const clock = handClock();
   const ran: Json[] = [];
@@ -28,8 +41,8 @@ async function afterRestart(start: (scope: ActScope) => Promise<unknown>, killed
     return { ok: true, output: "started" };
   };
   const tools = [
-    tool("Escape", { execute }),
-    tool("Look", { effect: "read", execute }),
+    ...(declared ? [tool("Escape", { execute, startsProcesses: true })] : [tool("Escape", { execute })]),
+    ...(declared ? [tool("Look", { effect: "read", execute, startsProcesses: true })] : [tool("Look")]),
     tool("Stay"),
     tool("Deploy", { execute: async (given) => ({ ok: true, output: ran.push(given) }) }),
   ];
@@ -48,7 +61,9 @@ async function afterRestart(start: (scope: ActScope) => Promise<unknown>, killed
     initial: "state",
     next: { state: ({ output }) => done(output) },
   });
-  const opened = (host: () => RunHost): TestSession => session({ model: noModel, clock, tools, wait: true, host });
+  const executors = kind ? [{ ...workExecutor, startsProcesses: true as const }] : [];
+  const opened = (host: () => RunHost): TestSession =>
+    session({ model: noModel, clock, tools, executors, wait: true, host });
   const store = killed ? failingAt(memory.connect(), /turn\/1\/0\/call$/, "done") : memory.connect();
   const first = opened(() => createHost(store, { clock }));
   const run = first.start(pipe, {});
@@ -81,41 +96,68 @@ const call =
   (scope: ActScope): Promise<unknown> =>
     scope.calls(1, [{ id: "first", tool: name, input: {} }]);
 
-test("after a restart, an approval without a proof never counts if a kind started a process without a sandbox in a recorded step", async () => {
-  const { ran, answers } = await afterRestart(({ steps, startsUnwalled }) =>
-    steps.run("start", () => {
-      startsUnwalled();
-      return 1;
-    }),
-  );
-  expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
-});
+const MISSING = [[], [["deny", "elsewhere", "missing"]]];
 
-test("after a restart, an approval without a proof never counts if a kind started a process without a sandbox between its steps", async () => {
-  const { ran, answers } = await afterRestart(async ({ startsUnwalled }) => startsUnwalled());
-  expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
-});
+test.each<[string, (scope: ActScope) => Promise<unknown>]>([
+  [
+    "in a recorded step",
+    ({ steps, startsUnwalled }) =>
+      steps.run("start", () => {
+        startsUnwalled();
+        return 1;
+      }),
+  ],
+  ["between its steps", async ({ startsUnwalled }) => startsUnwalled()],
+  ["that it does not report", async () => undefined],
+])(
+  "after a restart, an approval without a proof never counts if a kind may have started a process without a sandbox %s",
+  async (_, start) => {
+    const { ran, answers } = await afterRestart(start, { kind: true, declared: false });
+    expect([ran, answers]).toEqual(MISSING);
+  },
+);
 
 test.each([
-  ["started a process without a sandbox", "Escape", true],
-  ["did not say what it started", "Stay", true],
-  ["did not say what it started, without a kill", "Stay", false],
-])("after a restart, an approval without a proof never counts if a tool of one's own %s", async (_, name, killed) => {
-  const { ran, events, answers } = await afterRestart(call(name), killed);
-  expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
-  // Its process says for itself what it has started.
-  expect([startedUnsandboxed(events, false), startedUnsandboxed(events, true)]).toEqual([true, false]);
+  ["a writing tool", "Escape", true],
+  ["a reading tool", "Look", true],
+  ["a writing tool, without a kill", "Escape", false],
+  ["a tool that was not called", "Stay", false],
+])(
+  "after a restart, an approval without a proof never counts if %s may have started a process without a sandbox",
+  async (_, name, killed) => {
+    const { ran, events, answers } = await afterRestart(call(name), { killed });
+    expect([ran, answers]).toEqual(MISSING);
+    // Of a run that another process executes, its process says for itself what it has started.
+    if (killed) expect([startedUnsandboxed(events, false), startedUnsandboxed(events, true)]).toEqual([true, false]);
+  },
+);
+
+test.each([true, false])(
+  "after a restart, an approval from another process counts where no tool and no kind starts processes (killed: %s)",
+  async (killed) => {
+    const { ran, answers } = await afterRestart(call("Stay"), { killed, declared: false });
+    expect([ran, answers]).toEqual([[{}], [["approve", "elsewhere", "sandboxed"]]]);
+  },
+);
+
+test("a tool and a kind that have not declared it cannot say that they start a process", async () => {
+  const said: unknown[] = [];
+  await afterRestart(
+    async ({ calls, startsUnwalled }) => {
+      const [outcome] = await calls(1, [{ id: "first", tool: "Escape", input: {} }]);
+      said.push(outcome?.ok, JSON.stringify(outcome?.output));
+      try {
+        startsUnwalled();
+      } catch (thrown) {
+        said.push(Object(thrown).code);
+      }
+    },
+    { declared: false },
+  );
+  expect(said.slice(0, 3)).toEqual([false, expect.stringContaining("startsProcesses: true"), "process_undeclared"]);
 });
 
-test("an answer that a process left behind never counts for a sibling that takes it before the tool says again what it starts", async () => {
-  const { ran, answers } = await afterRestart(async ({ calls, steps }) => {
-    await steps.run("first", () => 1);
-    await calls(1, [{ id: "first", tool: "Look", input: {} }]);
-  }, true);
-  expect([ran, answers]).toEqual([[], [["deny", "elsewhere", "missing"]]]);
-});
-
-test("a run in which an agent of class advisory works takes no approval without a proof from its start on", () => {
+test("a run that starts an agent of class advisory takes no approval without a proof from its start on", () => {
   const started = (facts: JsonObject): SluiceEvent => ({
     ...{
       type: "run.started",
@@ -127,8 +169,8 @@ test("a run in which an agent of class advisory works takes no approval without 
   });
   const advisory = { name: "x", class: "advisory" };
   const hard = { name: "x", class: "hard" };
-  const seen = [{}, { agent: hard }, { agent: advisory }, { agents: [hard, advisory] }].map((facts) =>
+  const seen = [{}, { agents: [hard] }, { agent: advisory }, { agents: [hard, advisory] }].map((facts) =>
     startedUnsandboxed([started(facts)], true),
   );
-  expect(seen).toEqual([false, false, true, true]);
+  expect(seen).toEqual([false, false, false, true]);
 });

@@ -194,6 +194,7 @@ test("a code is shown when the first process without a wall starts after the req
   const release = Promise.withResolvers<void>();
   const late = tool("Late", {
     effect: "read",
+    startsProcesses: true,
     execute: async (_given, call) => {
       await release.promise;
       call.startsUnwalled();

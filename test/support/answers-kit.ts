@@ -21,6 +21,7 @@ export function office(options: TestSessionOptions & StartOptions & { readonly w
   const host = (): RunHost => createHost(memory.connect(), { clock });
   const ran: Json[] = [];
   const escapes = tool("Escape", {
+    ...(walled ? {} : { startsProcesses: true }),
     execute: async (_given, call) => {
       if (!walled) call.startsUnwalled();
       return { ok: true, output: "started" };

@@ -29,7 +29,7 @@ import { defineTool, done, pipeline, stage } from "@sluice/core";
 import { defineConfig } from "@sluice/cli";
 import { z } from "zod";
 const common = { description: "x", effect: "write", subjects: () => [] };
-const leaves = defineTool({ ...common, name: "Leave", input: z.object({}), execute: async (_input, call) => {
+const leaves = defineTool({ ...common, name: "Leave", startsProcesses: true, input: z.object({}), execute: async (_input, call) => {
   call.startsUnwalled();
   spawnSync("setsid", ${JSON.stringify(words)}, { stdio: "ignore" });
   return { ok: true, output: "started" };

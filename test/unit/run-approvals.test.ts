@@ -264,8 +264,7 @@ describe("an approval from another process", () => {
     const { clock, first, second } = twoHosts();
     const before = session({ model: noModel, wait: true, clock, host: first });
     const events = guarded();
-    // After a restart, nothing shows what a kind of one's own has started.
-    const run = before.start(events, {}, { answers: "any" });
+    const run = before.start(events, {});
     const { requestId, digest } = await open(before, run.runId);
     await run.suspend();
     const payload = { kind: "approve", digest };

@@ -515,8 +515,7 @@ test("suspending runs no exit hook and decides nothing: an open request stays op
     }),
   );
   const here = session({ model: noModel, clock, host: first, wait: true, tools: [deploy] });
-  // After a restart, nothing shows what a tool of one's own has started.
-  const handle = here.start(pipe, task, { answers: "any" });
+  const handle = here.start(pipe, task);
   await eventually(async () => (await second.requests()).length === 1);
   await handle.suspend();
   const suspended = await handle;

@@ -29,8 +29,8 @@ const sandbox = z.looseObject({
   mode: z.string(),
   wall: z.string().optional(),
   unsandboxedServers: z.array(z.string()).optional(),
-  /** The session has tools or kinds of states of its own, which may start processes. */
-  ownCode: z.literal(true).optional(),
+  /** Tools or kinds of states of the session may start processes without it. */
+  processes: z.literal(true).optional(),
 });
 /** The graph of a pipeline: its states in declared order with their declared targets, its rows and its interrupts. */
 const graph = {

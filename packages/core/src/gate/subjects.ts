@@ -135,7 +135,7 @@ export interface ToolCall {
   readonly othersAtWork: () => boolean;
   /**
    * Call this before starting a process without a sandbox. Such a process could write answers into the run store, so answers from
-   * other processes to this run then need a proof.
+   * other processes to this run then need a proof. Throws Validation `process_undeclared` unless the tool has `startsProcesses`.
    */
   readonly startsUnwalled: () => void;
   /** The subjects that the gate approved. Open only these paths; one that now resolves differently is `path_changed`. */
@@ -205,6 +205,8 @@ export interface ToolSpec<I = Json> {
   readonly recover?: (intent: Json, call: ToolCall) => RecoverAnswer | Promise<RecoverAnswer>;
   /** For `ask`: the question and the schema of its answer. */
   readonly question?: (input: I) => { readonly question: string; readonly answer: JsonObject };
+  /** Whether its calls may start processes without a sandbox: required for `call.startsUnwalled()`. */
+  readonly startsProcesses?: true;
 }
 /** A call that took effect may return the notes of its lost result. */
 export type RecoverAnswer = "done" | "not_started" | "unknown" | { readonly done: { readonly notes: JsonObject } };

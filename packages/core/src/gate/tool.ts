@@ -27,6 +27,8 @@ export interface Tool {
   readonly schemaDigest: string;
   /** Checks an input. What it returns can act, so only the permission gate calls it; stages never get a tool. */
   bind(input: Json): Promise<Bound>;
+  /** Whether its calls may start processes without a sandbox. */
+  readonly startsProcesses?: true;
   /** Without it, the outcome of an interrupted call is unknown. */
   readonly recover?: (intent: Json, call: ToolCall) => Promise<RecoverAnswer>;
 }
@@ -65,7 +67,7 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
 }
 
 /** What models see of a tool: its spec without its code. */
-export type ToolFacts<I> = Pick<ToolSpec<I>, "name" | "description" | "input" | "effect">;
+export type ToolFacts<I> = Pick<ToolSpec<I>, "name" | "description" | "input" | "effect" | "startsProcesses">;
 
 /** A tool whose code is loaded with its first call. */
 export function lazyTool<I>(facts: ToolFacts<I>, load: () => Promise<ToolSpec<I>>): Tool {
@@ -87,7 +89,7 @@ function toolOf<I>(
   code: () => ToolSpec<I> | Promise<ToolSpec<I>>,
   recover: Tool["recover"] | undefined,
 ): Tool {
-  const { name, description, effect } = facts;
+  const { name, description, effect, startsProcesses } = facts;
   const schema = compileSchema<I>(facts.input, `the input of tool ${name}`);
 
   const bind = async (given: Json): Promise<Bound> => {
@@ -135,6 +137,7 @@ function toolOf<I>(
     inputSchema: schema.jsonSchema,
     schemaDigest: schema.digest,
     bind,
+    ...(startsProcesses === true ? { startsProcesses } : {}),
     ...(recover === undefined ? {} : { recover }),
   });
 }

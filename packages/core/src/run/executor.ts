@@ -16,6 +16,8 @@ import type { Budget, Deadline } from "./limits/limits.ts";
 /** Runs states of one kind between their precondition and their assert. Users may register executors of custom kinds. */
 export interface StateExecutor {
   readonly kind: string;
+  /** Whether its states may start processes without a sandbox: required for `scope.startsUnwalled()`. */
+  readonly startsProcesses?: true;
   /** Renders what act needs from the context. The value is recorded; a throw fails the state with code `hook`. */
   init?(state: StateSpec, ctx: StageContext, offer: AvailableTools, place: StatePlace): Json;
   /** Does the work. Runs steps only through the scope, and returns failures as values. */
@@ -158,7 +160,8 @@ export interface ActScope extends StatePlace {
   readonly env: Readonly<Record<string, string>>;
   /**
    * Has to be called before a process that runs code of a model starts without a sandbox. Such a process could write answers
-   * itself, so that answers from other processes need a code from then on.
+   * itself, so that answers from other processes need a code from then on. Throws Validation `process_undeclared` unless the executor
+   * has `startsProcesses`.
    */
   startsUnwalled(): void;
   readonly budget: Budget;

@@ -70,11 +70,11 @@ export function sessionSandbox(
       onFault({ by: "sandbox", message: `commands run without a sandbox: ${missing.reason}; ${missing.fix}` });
     },
     /** What the run records at each start and resume about its sandbox and what runs without it. */
-    facts: (spec: PipelineSpec, { servers, ownCode }: WithoutSandbox, hasWalledStates: boolean): JsonObject => ({
+    facts: (spec: PipelineSpec, { servers, processes }: WithoutSandbox, hasWalledStates: boolean): JsonObject => ({
       mode,
       ...(hasWalledStates || mayRunCommands(spec) ? { wall: sandbox.wall ?? "none" } : {}),
       ...(servers.length === 0 ? {} : { unsandboxedServers: [...servers] }),
-      ...(ownCode ? { ownCode } : {}),
+      ...(processes ? { processes } : {}),
     }),
   };
 }
@@ -83,8 +83,8 @@ export function sessionSandbox(
 interface WithoutSandbox {
   /** Names of MCP servers. */
   readonly servers: readonly string[];
-  /** Whether it has tools or kinds of states that are neither built in nor of a server. */
-  readonly ownCode: boolean;
+  /** Whether it has tools or kinds of states that start processes. */
+  readonly processes: boolean;
 }
 
 /** A sandbox whose code is loaded with its first use, since most runs of read-only pipelines start no process. */

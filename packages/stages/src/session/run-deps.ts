@@ -242,12 +242,13 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       ...(source === undefined ? {} : { source }),
       ...pipeline,
     });
-    const ownCode =
-      given.some(([kind]) => demands.kinds.has(kind)) ||
-      [...live.keys()].some((name) => !tools.builtins.has(name) && !name.startsWith("mcp__"));
-    const sandbox = held.facts(spec, { servers: unwalledServers, ownCode }, hasWalledStates);
+    const processes = [...live.values(), ...(options.executors ?? [])].some(
+      ({ startsProcesses }) => startsProcesses === true,
+    );
+    const sandbox = held.facts(spec, { servers: unwalledServers, processes }, hasWalledStates);
     const agents = outsideAgents(all);
-    if (unwalledServers.length > 0 || all.some(({ agent }) => agent?.class === "advisory")) answers.startsUnwalled();
+    if (unwalledServers.length > 0 || all.some(({ agent }) => agent?.started === true && agent.class === "advisory"))
+      answers.startsUnwalled();
     return {
       deps,
       /** What a run records of this pipeline if it continues with a changed one. */

@@ -1,4 +1,5 @@
 // How a run asks a person, and which answers count: the request is open in a record, the answer comes back as a signal.
+import { SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { SluiceEvent } from "../../journal/events.ts";
 import type { SecretFilter } from "../../journal/redaction.ts";
@@ -119,14 +120,30 @@ export function createAnswerRule({ any, unwalled, onUnwalled }: AnswerRuleOption
   };
 }
 
+/**
+ * Notes that a tool or a kind is about to start a process. Throws Validation `process_undeclared` unless it has declared that: only the
+ * declaration is recorded before such a process, which may outlive this one.
+ */
+export function startUnwalled(
+  rule: Pick<AnswerRule, "startsUnwalled">,
+  what: string,
+  declared: { readonly startsProcesses?: true } | undefined,
+): void {
+  if (declared?.startsProcesses !== true) {
+    const message = `${what} may not start a process without a sandbox; declare it with startsProcesses: true`;
+    throw new SluiceError("Validation", "process_undeclared", message);
+  }
+  rule.startsUnwalled();
+}
+
 function needsCode(rule: AnswerRule): boolean {
   return !rule.any && rule.isUnwalled();
 }
 
 /**
  * Whether a run or one of its siblings started a process without a sandbox, by the events of all of them. A killed process may
- * not have recorded that, and a tool or a kind of one's own says it only to its own process. So a process of Sluice without a sandbox
- * for commands, or with such tools or kinds, counts as having done it, unless it is the last one and `isActive`.
+ * not have recorded that. So a process of Sluice without a sandbox for commands, or with a tool or kind that starts processes, counts as
+ * having done it, unless it is the last one and `isActive`.
  */
 export function startedUnsandboxed(events: readonly SluiceEvent[], isActive: boolean): boolean {
   let isExposed = false;
@@ -137,15 +154,15 @@ export function startedUnsandboxed(events: readonly SluiceEvent[], isActive: boo
     if (runId.includes("/") || (type !== "run.started" && type !== "run.resumed")) continue;
     const servers = field(data.sandbox, "unsandboxedServers");
     if (isExposed || data.unsandboxed === true || (Array.isArray(servers) && servers.length > 0)) return true;
-    if (isAdvisory(data)) return true;
-    isExposed = field(data.sandbox, "wall") === "none" || field(data.sandbox, "ownCode") === true;
+    if (startsAdvisory(data)) return true;
+    isExposed = field(data.sandbox, "wall") === "none" || field(data.sandbox, "processes") === true;
   }
   return isExposed && !isActive;
 }
 
-/** Whether an agent of another program works on the run whose own tools pass no gate. */
-function isAdvisory({ agent, agents }: JsonObject): boolean {
-  return [agent, ...(Array.isArray(agents) ? agents : [])].some((one) => field(one, "class") === "advisory");
+/** Whether a run starts an agent of another program whose own tools pass no gate. */
+function startsAdvisory({ agents }: JsonObject): boolean {
+  return Array.isArray(agents) && agents.some((one: Json) => field(one, "class") === "advisory");
 }
 
 const PROOFS: readonly AnswerProof[] = ["session", "code", "sandboxed", "any", "missing"];

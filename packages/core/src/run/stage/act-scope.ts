@@ -18,7 +18,7 @@ import {
   type LimitHit,
 } from "../limits/limits.ts";
 import { acceptEvent, acceptedBefore } from "../requests/accept.ts";
-import type { AnswerRule } from "../requests/answer.ts";
+import { type AnswerRule, startUnwalled } from "../requests/answer.ts";
 import { askPerson } from "../requests/ask-person.ts";
 import { type Calls, createCalls } from "../tool-calls/run-tool-calls.ts";
 import { checkedOutput, readOutcome } from "./check-outcome.ts";
@@ -266,7 +266,8 @@ class AttemptScope implements ActScope {
 
   // Functions, since a kind may take them off the scope; made on access, since most attempts use few of them.
   get startsUnwalled(): ActScope["startsUnwalled"] {
-    return () => this.#attempt.execution.deps.answers.startsUnwalled();
+    const { deps, executor, state } = this.#attempt.execution;
+    return () => startUnwalled(deps.answers, `a state of kind ${state.kind}`, executor);
   }
 
   get used(): ActScope["used"] {

@@ -14,6 +14,7 @@ import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
 import type { MatchedInterrupt } from "../execution.ts";
 import { ABORT_GRACE_MS } from "../limits/limits.ts";
+import { startUnwalled } from "../requests/answer.ts";
 import { matchedInterrupts, watchedFiles } from "./interrupts.ts";
 import type { ToolCallContext } from "./tool-call.ts";
 
@@ -73,7 +74,7 @@ export function toolCall(
   approved: ApprovedCall,
   of: ToolCallContext,
   signal: AbortSignal,
-  startsUnwalled = of.attempt.execution.deps.answers.startsUnwalled,
+  onUnwalled?: () => void,
 ): ToolCall {
   const { call, by, subjects, edits, intent } = approved;
   const { runId, executionId, attempt } = call.scope;
@@ -117,7 +118,10 @@ export function toolCall(
       // A granted command line was approved as a whole.
       return granted || mayBeAnyLine(call.tool, envelope, subjects, deps);
     },
-    startsUnwalled,
+    startsUnwalled: () => {
+      startUnwalled(deps.answers, `the tool ${call.tool}`, deps.tools.get(call.tool));
+      onUnwalled?.();
+    },
     ...(watched === undefined ? {} : { watched }),
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
     judged: subjects,
@@ -157,7 +161,6 @@ export async function executeToolCall(
   };
   const call = toolCall(runnable, of, step.signal, () => {
     unwalled = true;
-    deps.answers.startsUnwalled();
   });
   // Only writing calls have an open record, so this does not depend on the tool's current effect.
   if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {

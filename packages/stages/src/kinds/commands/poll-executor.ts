@@ -19,6 +19,7 @@ import { NO_STREAMS, parsedObject, type Streams } from "./streams.ts";
 export function pollExecutor(world: CommandWorld): StateExecutor {
   return {
     kind: POLL,
+    startsProcesses: true,
     init: ({ options }, ctx) => renderCommand(commandOf(options), ctx),
     act: async (init, scope) => {
       const { options } = scope.state;

@@ -15,6 +15,7 @@ const GRACE_MS = 5_000;
 export function scriptExecutor(world: CommandWorld): StateExecutor {
   return {
     kind: SCRIPT,
+    startsProcesses: true,
     init: ({ options }, ctx) => renderCommand(commandOf(options), ctx),
     act: async (init, scope) => {
       const { options } = scope.state;
