@@ -107,6 +107,7 @@ export interface AnswerRuleOptions {
   readonly onUnwalled?: () => void;
 }
 
+/** The rule of one run. It only becomes stricter. */
 export function createAnswerRule({ any, unwalled, onUnwalled }: AnswerRuleOptions): AnswerRule {
   let started = unwalled;
   return {
