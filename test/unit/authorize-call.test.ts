@@ -1,4 +1,4 @@
-import { field, type Json, type JsonObject, type ToolCall } from "@sluice/core";
+import { field, type Json, type JsonObject, type Subject, type ToolCall } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
@@ -38,6 +38,26 @@ async function prompt(tool: Tool, input: Json = {}, scope?: CallScope, policy: P
   return promptOf(await authorizeCall(sealed({ input }, scope), policyOf(tool, policy)));
 }
 const yes = ({ digest }: PromptedCall) => ({ approve: true, digest });
+
+test("a call whose paths hold a known secret is refused, and a reason that does is masked", async () => {
+  const mask = (text: string): string => text.replaceAll("k3y", "[key]");
+  const decided = async (...subjects: readonly Subject[]) => {
+    const { tool } = watched({ subjects: () => subjects });
+    return await authorizeCall(sealed({ input: {} }), policyOf(tool, { ...inside, mask }));
+  };
+  expect(await decided(path("/ws/src/a.ts", "read"))).toMatchObject({ kind: "allow" });
+  expect(await decided(path("/ws/k3y/a.ts", "read"))).toMatchObject({
+    kind: "deny",
+    cause: "limit",
+    output: { reason: expect.stringContaining("holds a known secret") },
+    subjects: [{ kind: "refused" }],
+  });
+  expect(await decided({ kind: "opaque", reason: "it sends k3y" })).toMatchObject({
+    kind: "prompt",
+    why: "it sends [key]",
+    subjects: [{ kind: "opaque", reason: "it sends [key]" }],
+  });
+});
 
 test("no member can be put on the prototype of sealed calls", () => {
   expect(Reflect.set(SealedCall.prototype, "approved", true)).toBe(false);

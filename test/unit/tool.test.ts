@@ -194,3 +194,16 @@ test("a call is bound once its tool is ready", async () => {
   expect(await echoTool({ ready }).bind({})).toMatchObject({ ok: true });
   expect(isReady).toBe(true);
 });
+
+test("a tool says that it starts processes only if its spec does", () => {
+  const spec = {
+    name: "Lint",
+    description: "Starts a linter.",
+    input: { type: "object" },
+    effect: "write",
+    subjects: () => [],
+    execute: async () => ({ ok: true, output: "" }),
+  } as const;
+  expect(defineTool({ ...spec, startsProcesses: true })).toHaveProperty("startsProcesses", true);
+  expect(defineTool(spec)).not.toHaveProperty("startsProcesses");
+});
