@@ -154,8 +154,8 @@ function pipelineChanged({ id }: PipelineSpec, runId: string, what: readonly str
 }
 
 /**
- * Changes of tools that the pipeline's stages may call, or that were called with an approval or in a pipeline that was made during the
- * run. Built-in tools are not compared: they change only with Sluice's version.
+ * Changes of tools that the pipeline's stages may call, or that a call was allowed of or asked about: by a person, or in a pipeline that
+ * was made during the run. Built-in tools are not compared: they change only with Sluice's version.
  */
 function toolChanges(
   recorded: JsonObject,
@@ -186,7 +186,7 @@ function toolChanges(
   });
 }
 
-/** The tools that a verdict was recorded about: what was allowed or asked was a call of the tool as it was then. */
+/** The tools of recorded calls that were allowed or asked about: each was a call of the tool as it was then. */
 function calledTools(journals: readonly RunJournal[]): ReadonlySet<string> {
   const events = journals.flatMap(({ runId, records }) =>
     records.flatMap((record) => (DECIDES_CALL.test(record.events) ? readEvents(runId, record) : [])),
