@@ -26,6 +26,7 @@ import {
   eventsOf,
   eventually,
   failed,
+  json,
   noModel,
   quiet,
   session,
@@ -374,6 +375,69 @@ test("work under a time cap that a kind did not await ends no later attempt", as
   const retries = { retryPolicy: { maxAttempts: 2 }, limits: { timeoutMs: 1_000 }, assert } as const;
   expect(await live.run(around(act, retries), {})).toMatchObject({ status: "completed" });
   expect(attempts).toBe(2);
+});
+
+test("the recorded result of a call is not given to a call of the same id with other arguments", async () => {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const tools = [tool("Keeps", { execute: async (given) => ({ ok: true, output: json(given) }) }), tool("Asks")];
+  let to = "staging";
+  const act = async ({ calls }: ActScope): Promise<ActOutcome> => {
+    const [outcome] = await calls(1, [{ id: "c0", tool: "Keeps", input: { to } }]);
+    await calls(2, [{ id: "c1", tool: "Asks", input: {} }]);
+    return completed(outcome?.output ?? null);
+  };
+  const at = () => session({ model: noModel, clock, tools, wait: true, host: createHost(memory.connect(), { clock }) });
+  const first = at();
+  const run = first.start(around(act), {});
+  await eventually(async () => (await first.host.requests()).length > 0);
+  await run.suspend();
+  await run;
+  await first.close();
+  await first.host.close();
+  to = "production";
+  const second = at();
+  await expect(second.resume(around(act), run.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
+});
+
+test("children with a pipeline of their own that a kind did not await are not run after its attempt", async () => {
+  const ran: Json[] = [];
+  const deploy = tool("Deploy", { execute: async (given) => ({ ok: true, output: ran.push(given) }) });
+  const child = pipeline({
+    id: "child",
+    input: { type: "object" },
+    stages: { c: work({ allowedTools: ["Deploy"], act: async (scope) => completed(await caller(scope)("Deploy")) }) },
+    initial: "c",
+    next: { c: ({ output }) => done(output) },
+  });
+  const late: Promise<unknown>[] = [];
+  const a = work({
+    allowedTools: [],
+    act: (scope: ActScope) => {
+      late.push(scope.runChildren("late", [{ key: "k", pipeline: child.spec, input: {} }]));
+      return completed(null);
+    },
+  });
+  const b = work({
+    allowedTools: [],
+    act: async () => {
+      await Promise.allSettled(late);
+      return completed("b");
+    },
+  });
+  const both = pipeline({
+    id: "both",
+    input: { type: "object" },
+    stages: { a, b },
+    initial: "a",
+    next: { a: () => to("b"), b: ({ output }) => done(output) },
+  });
+  const live = session({ model: noModel, tools: [deploy] });
+  const run = live.start(both, {});
+  expect(await run).toMatchObject({ status: "completed", output: "b" });
+  await expect(late[0]).rejects.toMatchObject({ code: "attempt_over" });
+  expect(ran).toEqual([]);
+  expect((await live.host.journal(run.runId)).map(({ runId }) => runId)).toEqual([run.runId]);
 });
 
 test("what a kind returns may be no promise, and what only looks like one does not outlive a cancel", async () => {

@@ -7,6 +7,7 @@ import { sqliteHost } from "@sluice/sqlite";
 import type { RunResult, SessionOptions } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { approving, bash, type Call, eventData, read, type Scene, scene, write } from "../support/attack.ts";
+import { soon } from "../support/people-kit.ts";
 import { eventsOf, session, type TestSession, tool } from "../support/run-kit.ts";
 import { calling, working } from "../support/stopped-runs.ts";
 
@@ -175,6 +176,37 @@ test("a tool with another schema: never gets what was granted outside of the env
     });
     const { events } = await resumed(here, runId, [call], before);
     expect(ran(events, name)).toBe(1);
+  }
+});
+
+test("a tool that came with a resume: never gets what was granted before it changed", async () => {
+  for (const allowedTools of [["Read"], ["Read", { tool: "Own", optional: true }]] as const) {
+    const here = scene();
+    const own = (effect: "read" | "write", input: object): Life => ({
+      allowedTools,
+      tools: [tool("Own", { effect, input: { type: "object", ...input } })],
+    });
+    const calls = [write("a.txt"), ["Own", { to: "prod" }], write("b.txt")] as const;
+    const runId = await suspended(here, calls, { allowedTools });
+    await answer(here, runId, "deny");
+    // The second process brings the tool, and stops at the next request.
+    const second = process(here, calls, { ...own("read", {}), wait: true });
+    const handle = second.resume(pipelineOf(allowedTools), runId);
+    await soon(async () => (await second.host.requests(runId)).length > 0);
+    await handle.suspend();
+    await handle;
+    await second.close();
+    await answer(here, runId, "approve");
+    for (const [changed, what] of [
+      [own("write", {}), "Own has the effect write instead of read"],
+      [own("read", { required: ["to"] }), "Own has a different schema"],
+    ] as const)
+      await expect(resumed(here, runId, calls, changed)).rejects.toMatchObject({
+        code: "tools_changed",
+        detail: { tools: [what] },
+      });
+    const { result, events } = await resumed(here, runId, calls, own("read", {}));
+    expect([result.status, ran(events, "Own")]).toEqual(["completed", 1]);
   }
 });
 

@@ -24,6 +24,7 @@ interface CommandOptions {
   readonly why?: string;
   readonly hasReadingForms?: true;
   readonly folder?: string;
+  readonly script?: { readonly words: readonly string[]; readonly from: number };
 }
 /** `npm test` -> the simple command of these words. */
 export function command(line: string, options: CommandOptions = {}): Subject {

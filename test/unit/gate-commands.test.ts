@@ -12,7 +12,7 @@ const ls = command("ls -la", { readOnly: true });
 describe("a listed command", () => {
   test("runs as listed", () => {
     expect(bash(["Bash(npm test *)"], command("npm test"))).toBe("envelope");
-    expect(bash(["Bash(npm test *)"], command("npm test -- src/a.test.ts -t adds --run"))).toBe("envelope");
+    expect(bash(["Bash(npm test *)"], command("npm test -- src/a.test.ts --grep adds --run"))).toBe("envelope");
     expect(bash(["Bash(npm test)"], command("npm test -- --watch"))).toBe("ask");
     expect(bash(["Bash(npm test *)"], command("npm testing"))).toBe("ask");
   });

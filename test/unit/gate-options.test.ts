@@ -13,17 +13,18 @@ function under(rule: string, line: string): string {
 /** Without a sandbox, in a stage that may not write. */
 describe("a rule with a * covers the words that people give", () => {
   test.each<[rule: string, ...lines: readonly string[]]>([
-    ["npm test *", "npm test -- src/a.test.ts -t adds --run", "npm test -s", "npm test --if-present"],
+    ["npm test *", "npm test -- src/a.test.ts --testNamePattern adds", "npm test --silent", "npm test --if-present"],
+    ["npm test *", "npm test -- --run", "npm test -- --run src/a.test.ts"],
     ["npm test *", "npm test -- --reporter verbose", "npm test -- --reporter=dot", "npm test -- --timeout 5000"],
     [
       "npm test *",
       "npm test -- --bail=1",
       "npm test -- --bail 1",
       "npm test -- --watch=false",
-      "npm test -- -g 'adds two'",
+      "npm test -- --grep 'adds two'",
     ],
-    ["npm run *", "npm run test:unit -- -t adds", "npm run build --silent", "npm run lint -- src"],
-    ["pnpm test *", "pnpm test -t adds"],
+    ["npm run *", "npm run test:unit -- --grep adds", "npm run build --silent", "npm run lint -- src"],
+    ["pnpm test *", "pnpm test --grep adds"],
     [
       "npx vitest *",
       "npx vitest run --bail=1",
@@ -69,7 +70,9 @@ describe("a rule with a * covers the words that people give", () => {
     ["mypy *", "mypy --strict -p core"],
     ["make *", "make -k check", "make -j4 check", "make -kj 4 check", "make -j check", "make -sn"],
     ["./gradlew test *", "./gradlew test --tests a.B --info"],
-    ["mvn test *", "mvn test -q -B"],
+    ["mvn test *", "mvn test -q -B", "mvn test verify"],
+    ["mvn *", "mvn test", "mvn clean verify"],
+    ["gradle *", "gradle :app:test", "gradle test :app:build --info"],
     ["git add *", "git add -A", "git add -- a.txt"],
     ["git commit *", "git commit -m x", "git commit -am 'a=1'"],
     ["npx jest *", "npx jest @scope/name -t @smoke"],
@@ -109,7 +112,17 @@ describe("a rule with a * covers no word that may run a program or write a file"
       "npm test --workspaces",
       "npm test --prefix=x",
     ],
-    ["npm test *", "npm test SHELL=./x", "npm test X!=x", "npm test a.b:=x", "npm test -- -t a=b"],
+    ["npm test *", "npm test SHELL=./x", "npm test X!=x", "npm test a.b:=x", "npm test -- --grep a=b"],
+    // With make, -t writes files, with tap -s does, and node --run deploy runs another script.
+    [
+      "npm test *",
+      "npm test -- -t adds",
+      "npm test -- -s x",
+      "npm test -- -q",
+      "npm test -- -g x",
+      "npm test -- --run deploy",
+    ],
+    ["npm test *", "npm test -- --run=deploy", "pnpm test --run deploy", "npm test -- --run deploy:prod"],
     ["npm run *", "npm run build -- -t adds", "npm run build -- --outDir x"],
     [
       "npx vitest *",
@@ -178,6 +191,18 @@ describe("a rule with a * covers no word that may run a program or write a file"
     ["docker run *", "docker run -v /:/host alpine", "docker run -t alpine"],
     ["gdb *", "gdb -x evil.gdb", "gdb -q"],
     ["robot *", "robot -x out.xml tests", "robot --run x"],
+    ["mocha *", "mocha init docs", "mocha --grep x init docs"],
+    ["npx vitest *", "npx vitest init browser"],
+    ["mvn test *", "mvn test deploy", "mvn test org.codehaus.mojo:exec-maven-plugin:exec"],
+    ["./gradlew test *", "./gradlew test publish", "./gradlew test :app:run"],
+    // What turns off the option in front, which the rule may name for a reason.
+    ["npx tsc --noEmit *", "npx tsc --noEmit false", "npx tsc --noEmit NULL a.ts"],
+    [
+      "npm install --ignore-scripts *",
+      "npm install --ignore-scripts false ./evil",
+      "npm install --ignore-scripts true",
+    ],
+    ["tool *", "tool --verbose false"],
     ["ninja *", "ninja -t clean", "ninja -k 0"],
     ["tool *", "tool -q", "tool -5", "tool --run", "tool --bail", "tool x=1", "tool a[x=1]", "tool --color=./x"],
     ["* check", "-x check", "a=b check", "@x check"],
@@ -262,5 +287,46 @@ describe("of a command that Sluice knows, without a sandbox", () => {
     ["npx tsc *", "npx tsc @src/args"],
   ])("the rule %s does not cover %s", (rule, line) => {
     expect(under(rule, line)).toBe("ask");
+  });
+});
+
+describe("a rule with a * for a script of package.json covers the options of the script's program", () => {
+  const run = (line: string, script: string, from: number): string =>
+    word(
+      judge("Bash", {
+        allowedTools: ["Bash(npm test *)", "Bash(npm run *)", "Bash(yarn test *)"],
+        subjects: [words(split(line), { script: { words: script.split(" "), from } })],
+      }),
+    );
+
+  test.each([
+    ["npm test -- -t adds --run", "vitest", 3],
+    ["npm test -- -t 'adds two'", "jest --ci", 3],
+    ["npm test -- @smoke", "jest", 3],
+    ["npm test -- -g adds -t 5000", "mocha -r ts-node/register test/**/*.ts", 3],
+    ["npm test -- --test-name-pattern adds", "node --test", 3],
+    ["npm test -- -k adds -x", "uv run pytest", 3],
+    ["npm run unit -- --runInBand", "npx jest", 4],
+    ["yarn test -t adds", "vitest run", 2],
+    ["npm test src/a.test.ts", "vitest", 2],
+    ["npm test -- --grep adds", "tap", 3],
+  ])("%s for %j", (line, script, from) => {
+    expect(run(line, script, from)).toBe("envelope");
+  });
+
+  test.each([
+    ["npm test -- --run deploy", "node --test", 3],
+    ["npm test -- -t release.txt", "make test", 3],
+    ["npm test -- -s out.txt", "tap", 3],
+    ["npm test -- -c x.ini", "vitest", 3],
+    ["npm test -- init docs", "mocha", 3],
+    ["npm test -- ./x.mjs", "vitest --reporter", 3],
+    ["npm test -- --watch=false", "node --test", 3],
+    // In front of `--` they are options of npm, which runs the script of a workspace with -w.
+    ["npm test -w 2 -- src", "jest", 5],
+    ["npm test -t adds", "jest", 3],
+    ["npm run unit -- -t adds", "make unit", 4],
+  ])("and not %s for %j", (line, script, from) => {
+    expect(run(line, script, from)).toBe("ask");
   });
 });

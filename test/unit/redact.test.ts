@@ -71,6 +71,20 @@ describe("texts", () => {
     expect(redactText(`${secret}\n${secret}`)).toBe(`${REDACTION_MARKER}${name}]\n${REDACTION_MARKER}${name}]`);
   });
 
+  test.each(SECRETS)("%s: %j is replaced behind an escaped end of a line", (name, secret) => {
+    for (const sign of ["n", "r", "t"])
+      expect(redactText(`{"h":"a\\${sign}${secret}`)).toBe(`{"h":"a\\${sign}${REDACTION_MARKER}${name}]`);
+  });
+
+  test.each([
+    ["Authorization: Basic dXNlcjpwYXNz", "Authorization: [redacted:Authorization]"],
+    ["Cookie: session=abcdef", "Cookie: [redacted:Cookie]"],
+    ["DB_PASSWORD: hunter2hunter2", "DB_PASSWORD: [redacted:DB_PASSWORD]"],
+    ["--token abcdef", "--token [redacted:token]"],
+  ])("%j names a secret behind an escaped end of a line", (text, redacted) => {
+    expect(redactText(`printf 'GET /\\r\\n${text}`)).toBe(`printf 'GET /\\r\\n${redacted}`);
+  });
+
   test.each(PLAIN)("%j stays", (text) => {
     expect(redactText(`before ${text} after`)).toBe(`before ${text} after`);
   });

@@ -188,6 +188,10 @@ const data = {
     sandbox: sandbox.optional(),
     /** The agent of another program that continues it. */
     agent: outsideAgent.optional(),
+    /** Those that this process starts for its states. */
+    agents: z.array(outsideAgent).optional(),
+    /** Those that the run had not yet. A changed pipeline has all of them in `changed`. */
+    tools: tools.optional(),
     changed: changedPipeline.optional(),
   }),
   "run.finished": z.looseObject({

@@ -274,7 +274,7 @@ function overstepOf(
  * sandbox makes that harmless; without one, a `*` of a rule covers only what is known to do neither if the stage may not write.
  */
 function optionFault(
-  { argv, dynamic, readOnly }: CommandSubject,
+  { argv, dynamic, readOnly, script }: CommandSubject,
   { text, command }: ToolPattern,
   { walled, cleaning }: Scene,
 ): string | undefined {
@@ -282,7 +282,7 @@ function optionFault(
   if (dynamic.includes(true))
     return `${commandExcerpt(argv, cleaning)} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
   const { words, stars } = command;
-  const risky = riskyWord(argv, (at) => at >= words || stars.includes(at));
+  const risky = riskyWord(argv, (at) => at >= words || stars.includes(at), script);
   if (risky === undefined) return undefined;
   return `${commandExcerpt([risky], cleaning)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }

@@ -10,6 +10,8 @@ interface KnownCommand {
   readonly joins?: true;
   /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
   readonly names?: true;
+  /** Words that are other commands, goals or tasks of its program, which may do more. */
+  readonly commands?: RegExp;
   /** Whether a word with `@` in front is like any other, and no file with more options. */
   readonly plainAt?: true;
 }
@@ -19,10 +21,11 @@ const ANY_COMMAND =
 
 const COMMANDS: readonly KnownCommand[] = [
   {
-    // What the script runs is not known, so these are harmless for every usual test runner.
+    // What the script runs is not known, so these are harmless for every usual test runner. A letter alone is not: -t writes with
+    // make, and -s with tap. With node, --run takes the name of a script.
     begins: "npm test, npm t, npm run test*, pnpm test, pnpm run test*, yarn test, yarn run test*, bun run test*",
     options:
-      "-s -q -t: -g: --grep: --testNamePattern: --test-name-pattern: --bail --bail: --maxfail: --run --ci --if-present " +
+      "--run:\\S+[/.][cm]?[jt]sx? --grep: --testNamePattern: --test-name-pattern: --bail --bail: --maxfail: --ci --if-present " +
       "--passWithNoTests --runInBand --no-watch --no-coverage --watch=false --watchAll=false --coverage=false --timeout: " +
       "--testTimeout: --reporter:dot|spec|tap|verbose|default --test-reporter:dot|spec|tap",
   },
@@ -33,6 +36,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--coverage=false --coverage.enabled=false --reporter:default|dot|tap|tap-flat|verbose --project: --exclude: " +
       "--retry: --testTimeout: --hookTimeout: --maxWorkers: --minWorkers: --no-file-parallelism --fileParallelism=false " +
       "--shard: --pool:forks|threads --sequence.seed: --sequence.shuffle --allowOnly --hideSkippedTests --logHeapUsage",
+    commands: /^init$/,
     names: true,
     plainAt: true,
   },
@@ -52,6 +56,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "-g: -f: -i -b -t: -s: -j: -h --grep: --fgrep: --invert --bail --timeout: --no-timeouts --slow: --jobs: --parallel " +
       "--retries: --recursive --sort --exit --forbid-only --forbid-pending --full-trace --no-diff --inline-diffs " +
       "--check-leaks --dry-run --reporter:dot|json|landing|list|min|nyan|progress|spec|tap",
+    commands: /^init$/,
     names: true,
     plainAt: true,
   },
@@ -116,7 +121,7 @@ const COMMANDS: readonly KnownCommand[] = [
   {
     begins: "tsc",
     options:
-      "-v -h --all --noEmit --pretty --strict --skipLibCheck --noErrorTruncation --listFiles --listFilesOnly --explainFiles " +
+      "-v -h --all --noEmit --pretty: --strict --skipLibCheck --noErrorTruncation --listFiles --listFilesOnly --explainFiles " +
       "--showConfig --traceResolution --diagnostics --extendedDiagnostics --noUnusedLocals --noUnusedParameters " +
       "--noImplicitAny --strictNullChecks --esModuleInterop --allowJs --checkJs --isolatedModules --target: --module: " +
       "--moduleResolution: --lib: --jsx:",
@@ -162,12 +167,14 @@ const COMMANDS: readonly KnownCommand[] = [
   {
     begins: "mvn test, mvn verify, ./mvnw test, ./mvnw verify",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
+    commands: /^(?!(?:mvn|\.\/mvnw|clean|validate|compile|test-compile|test|package|verify)$)/,
   },
   {
     begins: "gradle test, gradle check, ./gradlew test, ./gradlew check",
     options:
       "-q -i -s -m -h --info --stacktrace --offline --no-daemon --console:auto|plain|rich|verbose --tests: --rerun-tasks " +
       "--continue --parallel --no-parallel --dry-run",
+    commands: /^(?!(?:gradle|\.\/gradlew|(?:[\w:.-]*:)?(?:clean|classes|testClasses|test|check|assemble|build))$)/,
   },
   {
     begins: "git add",
@@ -193,9 +200,21 @@ const SETTING = /^\w[\w.-]*[^\w\s]?=/;
 
 /**
  * The first word that a `*` covers and that may make the command run a program or write a file: an option that is not known to be
- * harmless, a setting such as `SHELL=./x`, or `@file`, a file that may hold both.
+ * harmless, a setting such as `SHELL=./x`, or `@file`, a file that may hold both. If the command runs a `script`, the words that are
+ * added to it are those of its program.
  */
-export function riskyWord(argv: readonly string[], isCovered: (at: number) => boolean): string | undefined {
+export function riskyWord(
+  argv: readonly string[],
+  isCovered: (at: number) => boolean,
+  script?: { readonly words: readonly string[]; readonly from: number },
+): string | undefined {
+  if (script === undefined || knownCommand(script.words) === undefined) return riskyWordIn(argv, isCovered);
+  const { words, from } = script;
+  const isAdded = (at: number): boolean => at >= words.length && isCovered(at - words.length + from);
+  return riskyWordIn(argv.slice(0, from), isCovered) ?? riskyWordIn([...words, ...argv.slice(from)], isAdded);
+}
+
+function riskyWordIn(argv: readonly string[], isCovered: (at: number) => boolean): string | undefined {
   const command = knownCommand(argv);
   const options = readOptions(`${ANY_COMMAND} ${command?.options ?? ""}`);
   /** The values that the option in front may have. */
@@ -207,14 +226,20 @@ export function riskyWord(argv: readonly string[], isCovered: (at: number) => bo
       values = option?.values;
       continue;
     }
+    if (values === undefined && command?.commands?.test(word) === true && isCovered(at)) return word;
     const isHarmless =
-      (values?.test(word) ?? true) &&
+      (values?.test(word) ?? !turnsOff(word, argv[at - 1])) &&
       (!word.startsWith("@") || isPlainAt(argv, at, command)) &&
       (!word.includes("=") || (command?.names === true && (values !== undefined || !SETTING.test(word))));
     if (!isHarmless && isCovered(at)) return word;
     values = undefined;
   }
   return undefined;
+}
+
+/** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
+function turnsOff(word: string, before = ""): boolean {
+  return before.startsWith("-") && /^(?:false|true|null)$/i.test(word);
 }
 
 function knownCommand(argv: readonly string[]): KnownCommand | undefined {

@@ -122,21 +122,30 @@ function namesSecret(name: string): boolean {
   return SECRET_NAME.test(name) || SECRET_NAME.test(name.replaceAll(NEXT_WORD, "-"));
 }
 
+/** Behind an escaped end of a line or tab, as in JSON and in code: `\nAuthorization`. */
+const BEHIND_ESCAPE = String.raw`(?<=\\[nrt])`;
+/** The start of a word, and of one that may hold a dash. */
+const [START, DASHED_START] = [String.raw`(?:\b|${BEHIND_ESCAPE})`, String.raw`(?:(?<![\w-])|${BEHIND_ESCAPE})`];
+
+function form(source: string, start = START): RegExp {
+  return new RegExp(start + source, "g");
+}
+
 /** Well-known forms of secrets, which are recognized without a name. */
 export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[] = [
   [
     "private-key",
     /-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)/g,
   ],
-  ["api-key", /\bsk-[A-Za-z0-9_-]{16,}/g],
-  ["github-token", /\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})/g],
-  ["google-key", /\bAIza[A-Za-z0-9_-]{30,}/g],
-  ["aws-key", /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g],
-  ["slack-token", /\bxox[abeoprs]-[A-Za-z0-9-]{10,}/g],
-  ["npm-token", /\bnpm_[A-Za-z0-9]{30,}/g],
+  ["api-key", form("sk-[A-Za-z0-9_-]{16,}")],
+  ["github-token", form("(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})")],
+  ["google-key", form("AIza[A-Za-z0-9_-]{30,}")],
+  ["aws-key", form(String.raw`(?:AKIA|ASIA)[A-Z0-9]{16}\b`)],
+  ["slack-token", form("xox[abeoprs]-[A-Za-z0-9-]{10,}")],
+  ["npm-token", form("npm_[A-Za-z0-9]{30,}")],
   // Anchored to the start of such a run, since trying every position would take quadratic time.
-  ["jwt", /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}/g],
-  ["bearer", /\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}=*/g],
+  ["jwt", form(String.raw`eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`, DASHED_START)],
+  ["bearer", form(String.raw`[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}=*`)],
   ["url-password", /(?<=:\/\/[^\s:/@]{0,64}:)[^\s/@]{3,}(?=@)/g],
 ];
 
@@ -185,18 +194,21 @@ export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])
   ]),
   // Name: value, as in headers. Only these two one-word names, since code and prose use the same notation.
   notation("header", [
-    String.raw`${END}:(?<=(?<![\w-])(?<name>authorization|cookie|[a-z](?=[a-z0-9]{0,40}-)[a-z0-9-]{0,64}):)`,
+    String.raw`${END}:(?<=${DASHED_START}(?<name>authorization|cookie|[a-z](?=[a-z0-9]{0,40}-)[a-z0-9-]{0,64}):)`,
     String.raw`[ \t]{0,8}(?<bare>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
   ]),
   // ?name=value and &name=value
   notation("query", [String.raw`[?&;](?<name>[\w.-]{0,48}${END})=(?<bare>[^\s&;#"'<>${"`"}\\]{4,})`]),
   // --name=value and --name value
-  notation("flag", [String.raw`(?<![\w-])--(?<name>[\w.-]{0,48}${END})(?:=|[ \t]{1,4})`, namedValue(1, 4, "[$<-]")]),
+  notation("flag", [
+    String.raw`${DASHED_START}--(?<name>[\w.-]{0,48}${END})(?:=|[ \t]{1,4})`,
+    namedValue(1, 4, "[$<-]"),
+  ]),
   // NAME=value and NAME: value, as in .env files. A reference to another variable is not a secret.
   notation(
     "variable",
     [
-      String.raw`${END.toUpperCase()}${GAP}[=:](?<=(?<![\w-])(?<name>[A-Z0-9_]{1,64})${GAP}[=:])${GAP}`,
+      String.raw`${END.toUpperCase()}${GAP}[=:](?<=${DASHED_START}(?<name>[A-Z0-9_]{1,64})${GAP}[=:])${GAP}`,
       namedValue(6, 6, String.raw`\\{0,8}[$<(]|process\.|import\.|os\.`),
     ],
     "g",

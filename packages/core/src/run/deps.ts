@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { JsonObject } from "../base/json.ts";
 import type { ProjectFacts } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { GuardHook, ProviderFaultOptions } from "../definition/state-rules.ts";
@@ -29,8 +30,11 @@ export interface RunDeps {
   readonly workspace: Workspace;
   /** What states do about faults of a provider, where neither they nor their pipelines say it. */
   readonly providerFaults?: ProviderFaultOptions;
-  /** Prepares a pipeline that was made during the run. Throws Validation `session_invalid` if it cannot run here. */
-  admit?(spec: PipelineSpec): Promise<void>;
+  /**
+   * Prepares a pipeline that was made during the run, and returns what the start of its run records in addition. Throws Validation
+   * `session_invalid` if it cannot run here.
+   */
+  admit?(spec: PipelineSpec): Promise<JsonObject>;
   /** Where the run starts, if not in the initial state. Not for its children. */
   readonly from?: StartAt;
   /** Reads what the pipeline needs of its project's files; absent if it needs nothing. */

@@ -91,9 +91,14 @@ export interface Execution extends PreparedState {
   readonly turnsBefore: number;
   readonly interrupts: readonly Interrupt[];
   readonly detours: Detours;
-  /** Runs other pipelines as children, in a step of this name. */
-  runChildren(stepId: string, children: readonly ChildPipeline[]): Promise<readonly ChildOutcome[]>;
+  /** Prepares the pipelines that children bring with them. */
+  admit(children: readonly ChildPipeline[]): Promise<StartFacts>;
+  /** Runs other pipelines as children, in a step of this name, after `admit`. */
+  runChildren(stepId: string, children: readonly ChildPipeline[], facts: StartFacts): Promise<readonly ChildOutcome[]>;
 }
+
+/** What the starts of children record in addition, by the keys of those that bring a pipeline. */
+export type StartFacts = ReadonlyMap<string, JsonObject>;
 
 /** The detours of one execution: an interrupt's handler runs while it waits. */
 export interface Detours {

@@ -111,9 +111,23 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
       // A fork copies the records of its original run, including those of its changed pipelines.
       const changed = type === "run.forked" || continued.has(record.incarnation) ? data.changed : undefined;
       if (isJsonObject(changed)) facts = { ...facts, ...changed };
+      const { tools } = data;
+      if (type === "run.resumed" && Array.isArray(tools) && continued.has(record.incarnation))
+        facts = { ...facts, tools: [...toolsIn(facts), ...tools] };
     }
   }
   return facts;
+}
+
+/** The facts of the tools that a process brings to a run that has not recorded them. */
+export function addedTools(journals: readonly RunJournal[], now: JsonObject): JsonObject {
+  const known = new Set(toolsIn(recordedPipeline(journals)).map((tool) => textAt(tool, "name")));
+  const tools = toolsIn(now).filter((tool) => !known.has(textAt(tool, "name")));
+  return tools.length === 0 ? {} : { tools };
+}
+
+function toolsIn({ tools }: JsonObject): readonly Json[] {
+  return Array.isArray(tools) ? tools : [];
 }
 
 /** The facts of the pipeline that the copied records of a fork begin with, if it is not the fork's own. */

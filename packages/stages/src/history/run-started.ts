@@ -127,18 +127,28 @@ export function refuseWorkspaceMismatch(
   }
 }
 
-/** How a recorded run treats answers from other processes, which resuming or forking it keeps. */
-export function recordedAnswers(
-  { data }: SluiceEvent,
-  journals: readonly RunJournal[],
-): Pick<AnswerRuleOptions, "any" | "unwalled"> {
+/** What a run keeps when it is resumed or forked. */
+export interface RunRules extends Pick<AnswerRuleOptions, "any" | "unwalled"> {
+  /** The sandbox in which commands of the run ran or would have run, if there was one. */
+  readonly wall?: string;
+}
+
+/** How a recorded run treats answers from other processes, and where its commands ran. */
+export function recordedRules({ data }: SluiceEvent, journals: readonly RunJournal[]): RunRules {
   const events = journals.flatMap(({ runId, records }) =>
     records.flatMap((record) => (TELLS_WALL.test(record.events) ? readEvents(runId, record) : [])),
   );
-  return { any: field(data, "answers") === "any", unwalled: startedUnsandboxed(events, false) };
+  const rules = { any: field(data, "answers") === "any", unwalled: startedUnsandboxed(events, false) };
+  const wall = events.map(wallIn).find((one) => typeof one === "string" && one !== "none");
+  return typeof wall === "string" ? { ...rules, wall } : rules;
 }
 
-/** Records with an event that `startedUnsandboxed` reads; parsing all others took half of the time that a long run needs to resume. */
+/** The sandbox that an event names: that of a session's commands, or that of one command. */
+function wallIn({ type, data }: SluiceEvent): Json | undefined {
+  return type.startsWith("run.") ? field(data.sandbox, "wall") : data.wall;
+}
+
+/** Records with an event that `recordedRules` reads; parsing all others took half of the time that a long run needs to resume. */
 const TELLS_WALL = /"type":"(?:run\.(?:started|resumed)|call\.(?:started|finished)|command\.started)"/;
 
 /** Resuming or forking may use a stricter sandbox mode, never a weaker one. Throws Validation `sandbox_lowered`. */
@@ -154,10 +164,9 @@ export function refuseLowerSandbox(
 }
 
 /** A run whose commands were sandboxed does not resume without a sandbox. Throws Validation `sandbox_lowered`. */
-export function refuseMissingSandbox(runId: string, { data }: SluiceEvent, now: Json): void {
-  const recorded = field(data.sandbox, "wall");
-  if (typeof recorded !== "string" || recorded === "none" || field(now, "wall") !== "none") return;
-  const message = `the commands of run ${runId} ran in a sandbox (${recorded}), and none can be built here; sluice doctor explains how to get one`;
+export function refuseMissingSandbox(runId: string, { wall }: RunRules, now: Json): void {
+  if (wall === undefined || field(now, "wall") !== "none") return;
+  const message = `the commands of run ${runId} ran in a sandbox (${wall}), and none can be built here; sluice doctor explains how to get one`;
   throw new SluiceError("Validation", "sandbox_lowered", message);
 }
 

@@ -70,9 +70,9 @@ export function sessionSandbox(
       onFault({ by: "sandbox", message: `commands run without a sandbox: ${missing.reason}; ${missing.fix}` });
     },
     /** What the run records at each start and resume about its sandbox and what runs without it. */
-    facts: (spec: PipelineSpec, { servers, processes }: WithoutSandbox, hasWalledStates: boolean): JsonObject => ({
+    facts: (spec: PipelineSpec, { servers, processes }: WithoutSandbox, isWalled: boolean): JsonObject => ({
       mode,
-      ...(hasWalledStates || mayRunCommands(spec) ? { wall: sandbox.wall ?? "none" } : {}),
+      ...(isWalled || mayRunCommands(spec) ? { wall: sandbox.wall ?? "none" } : {}),
       ...(servers.length === 0 ? {} : { unsandboxedServers: [...servers] }),
       ...(processes ? { processes } : {}),
     }),

@@ -15,7 +15,7 @@ import {
 } from "@sluice/core";
 import { compileEnvelope, createAnswerRule } from "@sluice/core/gate";
 import {
-  type AnswerRuleOptions,
+  type AnswerRule,
   checkSession,
   createConcurrencySlots,
   createRunMeter,
@@ -50,6 +50,7 @@ import {
   JOURNAL_VERSION,
   newRunId,
   type PipelineSource,
+  type RunRules,
   readsProject,
   recordedStart,
   startedIn,
@@ -80,9 +81,6 @@ export interface PreparationScope {
   /** Collects every secret value with its name. */
   readonly secrets: Map<string, string>;
 }
-
-/** How the run treats answers from other processes. */
-export type RunAnswers = Pick<AnswerRuleOptions, "any" | "unwalled">;
 
 /** The dependencies that all runs of a session share. */
 type SharedDeps = Omit<RunDeps, "tools" | "env" | "secrets" | "answers"> & Required<Pick<RunDeps, "protectedPaths">>;
@@ -183,7 +181,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   };
 
   /** A pipeline that is made during a run has what the run has, and the models that it names. */
-  const admit = async (live: LiveTools, isCapped: boolean, made: PipelineSpec): Promise<void> => {
+  const admit = async (
+    live: LiveTools,
+    isCapped: boolean,
+    answers: AnswerRule,
+    made: PipelineSpec,
+  ): Promise<JsonObject> => {
     const problems = checkSession(made, { tools: [...live.keys()], kinds: executors.kinds });
     if (problems.length > 0)
       throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
@@ -192,18 +195,22 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const own = await modelsOf(demands);
     const counted = isCapped ? demands.agents.map(([, agent]) => agent) : demands.capped;
     if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);
-    await held.proveFor(made, false);
+    await held.proveFor(made, demands.hasWalledStates);
+    const { agents } = outsideAgents([...own.values()].flat(), answers);
+    return agents === undefined ? {} : { agents };
   };
 
   const of = async (
     spec: PipelineSpec,
     runId: string,
-    { any, unwalled }: RunAnswers,
+    { any, unwalled, wall: recordedWall }: RunRules,
     journals: readonly RunJournal[] = [],
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
     const demands = demandsOf(spec);
-    const { capped, declared, hasWalledStates } = demands;
+    const { capped, declared } = demands;
+    // What was sandboxed once stays so.
+    const isWalled = demands.hasWalledStates || recordedWall !== undefined;
     await executors.loadFor(demands.kinds);
     const byState = await modelsOf(demands);
     const all = [...byState.values()].flat();
@@ -216,7 +223,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     });
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
-    await held.proveFor(spec, hasWalledStates || Object.keys(options.mcpServers ?? {}).length > 0);
+    await held.proveFor(spec, isWalled || Object.keys(options.mcpServers ?? {}).length > 0);
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     if ([...live.keys()].some((name) => name.startsWith("mcp__")))
@@ -228,7 +235,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const isRecorded = readsProject(needs, journals);
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
     const own = {
-      admit: admit.bind(undefined, live, capped.length > 0),
+      admit: admit.bind(undefined, live, capped.length > 0, answers),
       tools: live,
       env: childEnv,
       secrets: filter,
@@ -245,10 +252,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const processes = [...live.values(), ...(options.executors ?? [])].some(
       ({ startsProcesses }) => startsProcesses === true,
     );
-    const sandbox = held.facts(spec, { servers: unwalledServers, processes }, hasWalledStates);
-    const agents = outsideAgents(all);
-    if (unwalledServers.length > 0 || all.some(({ agent }) => agent?.started === true && agent.class === "advisory"))
-      answers.startsUnwalled();
+    const sandbox = held.facts(spec, { servers: unwalledServers, processes }, isWalled);
+    const agents = outsideAgents(all, answers);
+    if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
       deps,
       /** What a run records of this pipeline if it continues with a changed one. */
@@ -321,9 +327,10 @@ function pricedIn(models: ReadonlyMap<AgentSpec, ResolvedModels>): (agent: Agent
   return (agent) => (models.get(agent) ?? []).map(({ pricedAs, id }) => pricedAs ?? id);
 }
 
-/** The agent that drives the run, and those that it starts for its states. */
-function outsideAgents(models: readonly ResolvedModel[]): JsonObject {
+/** The agent that drives the run, and those that it starts for its states. The own tools of one of class advisory pass no gate. */
+function outsideAgents(models: readonly ResolvedModel[], answers: AnswerRule): JsonObject {
   const all = [...new Set(models)].flatMap(({ agent }) => agent ?? []);
+  if (all.some((agent) => agent.started === true && agent.class === "advisory")) answers.startsUnwalled();
   const driver = all.find(({ started }) => started !== true);
   const agents = all.flatMap(({ started, ...agent }) => (started === true ? [agent] : []));
   return { ...(driver === undefined ? {} : { agent: { ...driver } }), ...(agents.length === 0 ? {} : { agents }) };

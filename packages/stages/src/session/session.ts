@@ -20,14 +20,14 @@ import { costInValue } from "../agent/agent-steps.ts";
 import { type MessageKind, sendMessage } from "../agent/messages.ts";
 import { type Follows, followUpId, followUpOf } from "../history/follow-up.ts";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
-import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
+import { addedTools, type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
 import {
   checkedInput,
   journalsOf,
   newRunId,
   type PipelineSource,
   readRunStarted,
-  recordedAnswers,
+  recordedRules,
   refuseLowerSandbox,
   refuseMissingSandbox,
   refuseVersionMismatch,
@@ -181,8 +181,9 @@ export function createSession(options: SessionOptions): Session {
     refuseWorkspaceMismatch(runId, started, preparation);
     refuseLowerSandbox(runId, started, preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
-    const run = await preparation.of(spec, runId, recordedAnswers(started, journals), journals);
-    refuseMissingSandbox(runId, started, run.sandbox);
+    const rules = recordedRules(started, journals);
+    const run = await preparation.of(spec, runId, rules, journals);
+    refuseMissingSandbox(runId, rules, run.sandbox);
     const changes = compare(run.deps);
     const costs = recordedCosts(spec, journals, costInValue);
     refuseUnpricedRecords(spec, runId, costs);
@@ -191,8 +192,10 @@ export function createSession(options: SessionOptions): Session {
         read: journals,
         said: {
           sandbox: run.sandbox,
-          ...(run.agents.agent === undefined ? {} : { agent: run.agents.agent }),
-          ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),
+          ...run.agents,
+          ...(changes === undefined
+            ? addedTools(journals, run.facts())
+            : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),
         },
       }),
     );
@@ -210,8 +213,9 @@ export function createSession(options: SessionOptions): Session {
     refuseLowerSandbox(of, from, preparation);
     const { boundary, past } = forkPointBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options, preparation.clean);
-    const run = await preparation.of(spec, runId, recordedAnswers(from, journals), past);
-    refuseMissingSandbox(of, from, run.sandbox);
+    const rules = recordedRules(from, journals);
+    const run = await preparation.of(spec, runId, rules, past);
+    refuseMissingSandbox(of, rules, run.sandbox);
     const changed = compare(run.deps);
     refuseUnpricedRecords(spec, of, recordedCosts(spec, past, costInValue));
     const { source = PROGRAMMATIC, settings } = options;

@@ -148,15 +148,22 @@ function needsCode(rule: AnswerRule): boolean {
  */
 export function startedUnsandboxed(events: readonly SluiceEvent[], isActive: boolean): boolean {
   let isExposed = false;
+  let isForked = false;
   for (const { type, runId, data } of events) {
     // Recorded by the gate before the call, by a kind before its command, or by the tool while it ran.
     if ((type === "call.started" || type === "command.started") && data.wall === "none") return true;
     if (type === "call.finished" && field(data.facts, "wall") === "none") return true;
-    if (runId.includes("/") || (type !== "run.started" && type !== "run.resumed")) continue;
-    const servers = field(data.sandbox, "unsandboxedServers");
-    if (isExposed || data.unsandboxed === true || (Array.isArray(servers) && servers.length > 0)) return true;
+    if (type === "run.forked") isForked = true;
+    if (type !== "run.started" && type !== "run.resumed") continue;
+    // Of a child, too: a pipeline that is made during a run may name such an agent.
     if (startsAdvisory(data)) return true;
-    isExposed = field(data.sandbox, "wall") === "none" || field(data.sandbox, "processes") === true;
+    if (runId.includes("/")) continue;
+    // The process that makes a fork also begins it.
+    const isEarlier = isExposed && !isForked;
+    const servers = field(data.sandbox, "unsandboxedServers");
+    if (isEarlier || data.unsandboxed === true || (Array.isArray(servers) && servers.length > 0)) return true;
+    isExposed ||= field(data.sandbox, "wall") === "none" || field(data.sandbox, "processes") === true;
+    isForked = false;
   }
   return isExposed && !isActive;
 }

@@ -8,6 +8,7 @@ import { maskSecrets } from "../../journal/redaction.ts";
 import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds, stepNames } from "../../journal/step-id.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
+import type { StartFacts } from "../execution.ts";
 import type { ActOutcome, ActScope, ScopedSteps } from "../executor.ts";
 import {
   ABORT_GRACE_MS,
@@ -204,6 +205,8 @@ export class ActWork {
   }
 }
 
+const NO_FACTS: StartFacts = new Map();
+
 /** The scope of one attempt. A class, since an object of functions costs each waiting run more than a kilobyte. */
 class AttemptScope implements ActScope {
   readonly #attempt: Attempt;
@@ -316,7 +319,7 @@ class AttemptScope implements ActScope {
   get runChildren(): ActScope["runChildren"] {
     const { execution, executionId, number, slot } = this.#attempt;
     return (name, children) =>
-      this.#work.during(() => {
+      this.#work.during(async () => {
         if (typeof name !== "string") throw new TypeError("the name of a step with children is a text");
         const stepId = stepIds.children(executionId, number, name);
         // Read once: a getter of the kind could return another pipeline the next time.
@@ -326,7 +329,11 @@ class AttemptScope implements ActScope {
           input: jsonCopy(input, `the input of ${key}`),
           ...(context === undefined ? {} : { context: jsonCopy(context, `the context of ${key}`) }),
         }));
-        return slot.withSlotReleased(() => execution.runChildren(stepId, own));
+        const run = (facts: StartFacts) => slot.withSlotReleased(() => execution.runChildren(stepId, own, facts));
+        if (own.every((child) => typeof child.pipeline === "string")) return await run(NO_FACTS);
+        const facts = await execution.admit(own);
+        // The attempt may have ended meanwhile.
+        return await this.#work.during(() => run(facts));
       });
   }
 

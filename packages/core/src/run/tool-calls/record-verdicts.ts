@@ -56,7 +56,8 @@ export async function recordVerdicts(
   let usage = before;
   return recorded.map((verdict, index): DecidedCall => {
     const call = waiting[index];
-    if (call?.id !== verdict.id || call.tool !== verdict.tool) {
+    const here = decidedHere[index];
+    if (call?.id !== verdict.id || call.tool !== verdict.tool || (here === undefined && isOther(verdict, call))) {
       const where = `${execution.steps.runId}, turn ${groupId.turn}`;
       throw new SluiceError(
         "Host",
@@ -64,12 +65,16 @@ export async function recordVerdicts(
         `${where}: the journal has a verdict on another call, ${verdict.id} of ${verdict.tool}`,
       );
     }
-    const here = decidedHere[index];
     if (here !== undefined) return { ...here, verdict };
     const made = countCall(usage, call);
     usage = counted(made, verdict);
     return { call, verdict, usage: made };
   });
+}
+
+/** Whether a recorded verdict is about other arguments. Records of earlier versions do not say it. */
+function isOther({ argsDigest }: RecordedVerdict, call: SealedCall): boolean {
+  return argsDigest !== undefined && argsDigest !== call.argsDigest;
 }
 
 /** A call that waits for a person counts as one that may run. */

@@ -1,15 +1,34 @@
 import { SluiceError } from "../../base/errors.ts";
-import { field, isJsonObject } from "../../base/json.ts";
+import { field, isJsonObject, type JsonObject } from "../../base/json.ts";
 import { fingerprint } from "../../definition/fingerprint/fingerprint.ts";
 import { recordedGraph } from "../../definition/graph.ts";
 import type { PipelineSpec } from "../../definition/spec.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
 import { childRunId } from "../../journal/step-id.ts";
+import type { StartFacts } from "../execution.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
 import { endOf, outcomesOf, runChildren } from "./fan-out.ts";
 import type { Walk } from "./one-run.ts";
+
+/**
+ * Prepares the pipelines that children bring with them. Returns what the starts of their runs record in addition, by the keys of the
+ * children. Throws Validation `pipeline_changed` and `session_invalid`.
+ */
+export async function admitChildren(
+  { pipeline }: Pick<Walk, "pipeline">,
+  state: string,
+  children: readonly ChildPipeline[],
+): Promise<StartFacts> {
+  const facts = new Map<string, JsonObject>();
+  for (const { key, pipeline: made } of children) {
+    if (typeof made === "string") continue;
+    refuseOtherFingerprint(state, made);
+    facts.set(key, (await pipeline.deps.admit?.(made)) ?? {});
+  }
+  return facts;
+}
 
 /** Runs other pipelines inside an execution, and adds what they used to the run's totals. */
 export async function runPipelines(
@@ -17,15 +36,9 @@ export async function runPipelines(
   stepId: string,
   state: string,
   children: readonly ChildPipeline[],
+  facts: StartFacts,
 ): Promise<readonly ChildOutcome[]> {
   const { pipeline, steps, account } = walk;
-  const given = new Map<string, PipelineSpec>();
-  for (const { key, pipeline: own } of children) {
-    if (typeof own === "string") continue;
-    refuseOtherFingerprint(state, own);
-    await pipeline.deps.admit?.(own);
-    given.set(key, own);
-  }
   const runs = children.map(({ key, pipeline: named, input, context }): ChildRun => {
     const of = typeof named === "string" ? pipeline.spec.pipelines.get(named) : named;
     if (of === undefined) {
@@ -39,6 +52,7 @@ export async function runPipelines(
       parent: steps.runId,
       key,
       ...made,
+      ...facts.get(key),
       ...maskSecrets(recordedGraph(of), pipeline.deps.secrets),
     };
     const called = typeof named === "string" ? named : of.id;
@@ -49,6 +63,7 @@ export async function runPipelines(
     };
   });
   const keys = children.map(({ key }) => key);
+  const given = new Map(children.flatMap(({ key, pipeline: own }) => (typeof own === "string" ? [] : [[key, own]])));
   const named = children.map(({ key, pipeline: of }) => ({ key, pipeline: typeof of === "string" ? of : of.id }));
   const settings: Parameters<typeof runChildren>[3] = {
     onFailure: "settle",

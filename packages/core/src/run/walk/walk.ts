@@ -16,7 +16,7 @@ import { execute } from "../stage/execute.ts";
 import { type Detour, OwnDetours } from "./detours.ts";
 import { runFanOut } from "./fan-out.ts";
 import type { Walk } from "./one-run.ts";
-import { runPipelines } from "./run-pipelines.ts";
+import { admitChildren, runPipelines } from "./run-pipelines.ts";
 
 /** What the run does next, unless it is cancelled first, and what has led to it. */
 export interface Move {
@@ -173,7 +173,8 @@ export function executionOf(walk: Walk, routed: boolean, detours: Detours): Exec
     interrupts,
     kept,
     detours,
-    runChildren: (stepId, children) => runPipelines(walk, stepId, stateId, children),
+    admit: (children) => admitChildren(walk, stateId, children),
+    runChildren: (stepId, children, facts) => runPipelines(walk, stepId, stateId, children, facts),
   };
   // Only a message makes an orchestrator run while another execution waits.
   const isDetour = stateId === spec.orchestrator && view.suspended.length > 0;

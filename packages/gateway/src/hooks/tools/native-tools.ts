@@ -106,6 +106,8 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       return outlives ? { ...result, changesUnknown: true } : result;
     });
   const about = { description: DESCRIPTION };
+  /** Of tools whose processes the host starts, which a sandbox here does not hold. */
+  const outside = { ...about, startsProcesses: true as const };
 
   /** The line as the host's shell runs it in the workspace. */
   const lineOf = ({ command, folder }: z.infer<typeof bash>, { root }: Workspace): string =>
@@ -222,22 +224,28 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       execute: hand,
     }),
     defineTool({
-      ...about,
+      ...(skillsRunNothing ? about : outside),
       name: "Skill",
       input: z.strictObject({ options }),
       effect: "write",
       subjects: () =>
         skillsRunNothing ? [] : [{ kind: "opaque", reason: "a skill can run commands that the gate does not see" }],
-      execute: hand,
+      execute: (input, call) => {
+        if (!skillsRunNothing) call.startsUnwalled();
+        return hand(input, call);
+      },
     }),
     ...mcpTools.map((name) =>
       defineTool({
-        ...about,
+        ...outside,
         name,
         input: z.record(z.string(), z.json()),
         effect: "write",
         subjects: () => [],
-        execute: (input, call) => change(input, call),
+        execute: (input, call) => {
+          call.startsUnwalled();
+          return change(input, call);
+        },
       }),
     ),
     defineTool({

@@ -6,6 +6,7 @@ import { hasReadingForms, readCommand } from "../readers/readers.ts";
 import { type CommandPlace, reads, unknown } from "../readers/reading.ts";
 import type { ExpansionScene } from "./expand.ts";
 import { outside } from "./line.ts";
+import { packageScript } from "./package-script.ts";
 import { readXargs } from "./xargs.ts";
 
 /** A shell or subshell of a line. */
@@ -179,10 +180,12 @@ function program(argv: readonly string[], shell: Shell): External {
     return { argv: [file, ...reading.argv.slice(1)], commands: [{ command, paths, trees }] };
   }
   const why = reading === undefined ? {} : { why: reading.why };
+  const script = inWorkspace ? undefined : packageScript(shown, shell.cwd, shell.workspace);
   // Another program of that name may do the same, so it is not trusted to read, nor covered as one that is unknown.
   const isKnown = (isMissing || !inWorkspace) && hasReadingForms([basename(name), ...args]);
   const forms = isKnown ? { hasReadingForms: true as const } : {};
-  return { argv: [path, ...args], commands: [{ command: { ...command, ...why, ...forms }, ...NO_PATHS }] };
+  const runs = script === undefined ? {} : { script };
+  return { argv: [path, ...args], commands: [{ command: { ...command, ...why, ...forms, ...runs }, ...NO_PATHS }] };
 }
 
 /** Where the readers judge a command of this shell. */

@@ -1,0 +1,41 @@
+import { dirname, join } from "node:path";
+import { field, parseJson, type Subject, type Workspace } from "@sluice/core";
+import { contains, exists } from "../../files/paths.ts";
+import { readSmallFile } from "../../search/gitignore.ts";
+
+type PackageScript = NonNullable<Extract<Subject, { kind: "command" }>["script"]>;
+
+/** What the shell of a script acts on: more than one command, a value that is known only when it runs, a comment. */
+const SHELL_SIGNS = /[;&|<>`$()#\\\r\n]/;
+
+/**
+ * The script that a package manager runs for a command such as `npm test -- -t name`, by the nearest package.json of the workspace.
+ * Undefined for other commands, and for a script that is not one plain command.
+ */
+export function packageScript(argv: readonly string[], cwd: string, { root }: Workspace): PackageScript | undefined {
+  const [manager = "", verb = "", name = ""] = argv;
+  if (!/^(?:npm|pnpm|yarn|bun)$/.test(manager)) return undefined;
+  const own = verb === "run" ? name : manager === "bun" ? "" : verb === "t" && manager === "npm" ? "test" : verb;
+  if (own !== "test" && verb !== "run") return undefined;
+  const after = verb === "run" ? 3 : 2;
+  // npm keeps the options in front of `--`.
+  const from = manager === "npm" && argv[after] === "--" ? after + 1 : after;
+  const words = scriptIn(manifestAbove(cwd, root), own);
+  return words === undefined ? undefined : { words, from };
+}
+
+function scriptIn(text: string | undefined, name: string): readonly string[] | undefined {
+  const manifest = text === undefined ? undefined : parseJson(text);
+  const script = manifest?.ok === true ? field(field(manifest.value, "scripts"), name) : undefined;
+  if (typeof script !== "string" || SHELL_SIGNS.test(script)) return undefined;
+  return script.trim().split(/\s+/);
+}
+
+/** The text of the package.json in a folder or the nearest one above it. */
+function manifestAbove(cwd: string, root: string): string | undefined {
+  for (let folder = cwd; contains(root, folder); folder = dirname(folder)) {
+    const file = join(folder, "package.json");
+    if (exists(file)) return readSmallFile(file);
+  }
+  return undefined;
+}

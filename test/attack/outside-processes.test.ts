@@ -1,0 +1,299 @@
+import { join } from "node:path";
+import { type ActScope, callbackInteractor, done, type Json, pipeline, type RunHost, stage } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { agentModelId, externalAgent, externalAgents } from "@sluice/gateway";
+import { createSession, type Session, type SessionOptions, script, scriptedModel } from "@sluice/stages";
+import { authored, authoredExecutor } from "@sluice/workflows";
+import { afterEach, expect, test } from "vitest";
+import { z } from "zod";
+import { nativeTools } from "../../packages/gateway/src/hooks/tools/native-tools.ts";
+import { answersIn, open, sent } from "../support/answers-kit.ts";
+import { submit } from "../support/authored.ts";
+import { soon } from "../support/people-kit.ts";
+import { completed, dataOf, eventsOf, json, noModel, session, tool, work, workExecutor } from "../support/run-kit.ts";
+import { tempFolder } from "../support/tools.ts";
+import { hasWall } from "../support/walls.ts";
+
+// Programs that another program starts without a sandbox: from then on an approval of another process proves nothing.
+
+const FIXTURE = join(import.meta.dirname, "../fixtures/acp/agent.mjs");
+const DENIED = [["deny", "elsewhere", "missing"]];
+
+/** An agent of another program, of class advisory, that makes these calls turn by turn. */
+function advisory(log: string, calls: readonly (readonly [tool: string, input: Json])[]) {
+  const plan = JSON.stringify([calls.map(([call, input]) => ({ call, input }))]);
+  return {
+    command: [process.execPath, FIXTURE],
+    env: { PLAN: plan, LOG: log, NATURE: "honest", VERSION: "1.0.0" },
+    accept: "advisory" as const,
+  };
+}
+
+/** A store, and sessions on it that have the tool Deploy. */
+function desk() {
+  const folder = tempFolder();
+  const memory = createMemoryJournals();
+  const ran: Json[] = [];
+  const host = (): RunHost => createHost(memory.connect());
+  const deploy = tool("Deploy", { execute: async (given) => ({ ok: true, output: ran.push(given) }) });
+  const opened = (options: Partial<SessionOptions>): Session =>
+    createSession({
+      model: noModel,
+      cwd: folder.root,
+      env: { PATH: process.env.PATH, HOME: folder.root },
+      sandbox: "off",
+      host,
+      wait: true,
+      traffic: externalAgents({ sandbox: "off" }),
+      onCode: () => undefined,
+      ...options,
+      tools: [deploy, ...(options.tools ?? [])],
+    });
+  return { ran, host, opened, elsewhere: host(), log: join(folder.root, "log") };
+}
+
+const text = z.object({ text: z.string() });
+const finish = { completionTool: "finish", completionSchema: text, turnCap: 8, prompt: "Go." } as const;
+
+test.each(["own", "made"])(
+  "an agent of class advisory in the %s pipeline: an approval without a code never counts",
+  async (whose) => {
+    const { ran, opened, elsewhere, log } = desk();
+    const agent = advisory(log, [
+      ["Deploy", {}],
+      ["finish", { text: "x" }],
+    ]);
+    const agents = pipeline({
+      id: "agents",
+      input: z.object({}),
+      stages: { w: externalAgent({ ...finish, agent, allowedTools: [] }) },
+      initial: "w",
+      next: { w: ({ output }) => done(output.text) },
+    });
+    const act = async (scope: ActScope) =>
+      completed(json(await scope.runChildren("go", [{ key: "k", pipeline: agents.spec, input: {} }])));
+    const outer = pipeline({
+      id: "outer",
+      input: z.object({}),
+      stages: { s: work({ allowedTools: [], act }) },
+      initial: "s",
+      next: { s: ({ output }) => done(output) },
+    });
+    const live = opened({ executors: [workExecutor] });
+    const run = whose === "own" ? live.start(agents, {}) : live.start(outer, {});
+    await sent(elsewhere, await open(elsewhere));
+    expect((await run).status).toBe("completed");
+    expect([ran, await answersIn({ host: elsewhere }, run.runId)]).toEqual([[], DENIED]);
+    await live.close();
+  },
+);
+
+test("an agent of class advisory in a pipeline that a model wrote: an approval without a code never counts", async () => {
+  const { ran, opened, elsewhere, log } = desk();
+  const go = { event: "ok", data: {} };
+  const id = agentModelId(
+    advisory(log, [
+      ["Deploy", {}],
+      ["transition", go],
+    ]),
+  );
+  const a = { instructions: "Go.", model: id, allowed_tools: [], on: { ok: "done" } };
+  const written = { id: "written", initial: "a", states: { a, done: { type: "final" } } };
+  const outer = pipeline({
+    id: "outer",
+    input: z.object({ task: z.string() }),
+    stages: { auto: authored({ allow: { tools: [], models: [id] } }) },
+    initial: "auto",
+    next: { auto: () => done("ok") },
+  });
+  const person = callbackInteractor("person", ({ body }) =>
+    String(body.question).endsWith("Run it?") ? { kind: "value", value: "run" } : undefined,
+  );
+  const live = opened({
+    model: scriptedModel({ stages: { design: [submit(written)] } }),
+    executors: [authoredExecutor],
+    interactors: [person],
+  });
+  const run = live.start(outer, { task: "t" });
+  const grant = async () => (await elsewhere.requests()).find(({ kind }) => kind === "grantStageTool");
+  await soon(async () => (await grant()) !== undefined);
+  const request = await grant();
+  if (request === undefined) throw new Error("nothing is asked");
+  await sent(elsewhere, request);
+  expect((await run).status).toBe("completed");
+  expect([ran, await answersIn({ host: elsewhere }, run.runId)]).toEqual([[], DENIED]);
+  await live.close();
+});
+
+test("a resume that starts an agent of class advisory records it, so after the next restart an approval without a code never counts", async () => {
+  const { ran, host, opened, elsewhere, log } = desk();
+  const pipe = pipeline({
+    id: "p",
+    input: z.object({}),
+    stages: { w: stage({ ...finish, allowedTools: [] }) },
+    initial: "w",
+    next: { w: ({ output }) => done(output.text) },
+  });
+  const deploys = { calls: [{ tool: "Deploy", input: {} }] };
+  const plain = () =>
+    scriptedModel({ stages: { w: [deploys, deploys, { calls: [{ tool: "finish", input: { text: "x" } }] }] } });
+  const stopped = async (run: ReturnType<Session["start"]>, live: Session, own: RunHost): Promise<void> => {
+    await run.suspend();
+    expect((await run).status).toBe("suspended");
+    await live.close();
+    await own.close();
+  };
+  const at = (own: RunHost, model: NonNullable<SessionOptions["model"]>): Session => opened({ host: () => own, model });
+  const first = host();
+  const before = at(first, plain());
+  const run = before.start(pipe, {});
+  await open(elsewhere);
+  await stopped(run, before, first);
+
+  const second = host();
+  const withAgent = at(second, agentModelId(advisory(log, [["Deploy", { n: 3 }]])));
+  const resumed = withAgent.resume(pipe, run.runId);
+  await sent(elsewhere, await open(elsewhere), { kind: "deny" });
+  const latest = async () => (await elsewhere.requests()).find(({ requestId }) => !requestId.includes("t1."));
+  await soon(async () => (await latest()) !== undefined);
+  const asked = await latest();
+  await stopped(resumed, withAgent, second);
+
+  // What the agent left behind answers before the run continues.
+  if (asked === undefined) throw new Error("nothing is asked");
+  await sent(elsewhere, asked);
+  const third = host();
+  const after = at(third, plain());
+  expect((await after.resume(pipe, run.runId)).status).toBe("completed");
+  expect(ran).toEqual([]);
+  expect((await answersIn({ host: elsewhere }, run.runId)).at(-1)).toEqual(DENIED[0]);
+  const [agents] = dataOf(await eventsOf(elsewhere, run.runId), "run.resumed").map((data) => data.agents);
+  expect(agents).toMatchObject([{ class: "advisory" }]);
+  await after.close();
+  await third.close();
+});
+
+test.each([
+  ["a skill", "Skill", { options: { skill: "x" } }],
+  ["a tool of the host's MCP servers", "mcp__host__run", {}],
+])("after %s of another agent, an approval without a code never counts", async (_, name, input) => {
+  const memory = createMemoryJournals();
+  const ran: Json[] = [];
+  const tools = [
+    ...nativeTools({ handOver: async () => ({ ok: true, output: "the host ran it" }), mcpTools: ["mcp__host__run"] }),
+    tool("Deploy", { execute: async (given) => ({ ok: true, output: ran.push(given) }) }),
+  ];
+  const act = async (scope: ActScope) => {
+    await scope.calls(1, [{ id: "first", tool: name, input }]);
+    const [outcome] = await scope.calls(2, [{ id: "deploy", tool: "Deploy", input: {} }]);
+    return completed(json(outcome?.output));
+  };
+  const pipe = pipeline({
+    id: "p",
+    input: z.object({}),
+    stages: { state: work({ allowedTools: [], act }) },
+    initial: "state",
+    next: { state: ({ output }) => done(output) },
+  });
+  const host = createHost(memory.connect());
+  const elsewhere = createHost(memory.connect());
+  const live = session({ model: noModel, tools, wait: true, host });
+  const run = live.start(pipe, {});
+  await live.answer(await open(elsewhere), { kind: "approve" }, "person");
+  const deploy = async () => (await elsewhere.requests()).find(({ requestId }) => requestId.endsWith("deploy"));
+  await soon(async () => (await deploy()) !== undefined);
+  const request = await deploy();
+  if (request === undefined) throw new Error("nothing is asked");
+  await sent(elsewhere, request);
+  await run;
+  expect([ran, (await answersIn({ host: elsewhere }, run.runId)).at(-1)]).toEqual([[], DENIED[0]]);
+});
+
+const isThere = hasWall();
+
+test.skipIf(!isThere)(
+  "a script of a pipeline that was made during the run is recorded with the sandbox that it runs in",
+  async () => {
+    const { opened, elsewhere } = desk();
+    const inner = pipeline({
+      id: "inner",
+      input: z.object({}),
+      stages: { x: script({ command: ["true"], sandbox: {} }) },
+      initial: "x",
+      next: { x: () => done("ok") },
+    });
+    const outer = pipeline({
+      id: "outer",
+      input: z.object({}),
+      stages: {
+        s: work({
+          allowedTools: [],
+          act: async (scope) =>
+            completed(json(await scope.runChildren("go", [{ key: "k", pipeline: inner.spec, input: {} }]))),
+        }),
+      },
+      initial: "s",
+      next: { s: ({ output }) => done(output) },
+    });
+    const live = opened({ sandbox: "try", executors: [workExecutor] });
+    const run = live.start(outer, {});
+    expect((await run).status).toBe("completed");
+    const walls = dataOf(await eventsOf(elsewhere, run.runId), "command.started").map(({ wall }) => wall);
+    expect(walls).toEqual(["bubblewrap"]);
+    await live.close();
+  },
+);
+
+const { platform } = process;
+afterEach(() => {
+  Object.defineProperty(process, "platform", { value: platform, configurable: true });
+});
+
+test.skipIf(!isThere).each([
+  ["resumed with a pipeline that lists Bash", ["Edit"], ["Edit", "Bash"]],
+  ["granted a command", ["Edit"], ["Edit"]],
+])("a run that was %s never continues without its sandbox", async (_, first, later) => {
+  const { host, opened, elsewhere } = desk();
+  const pipe = (allowedTools: readonly string[]) => {
+    const act = async (scope: ActScope) => {
+      await scope.calls(1, [{ id: "w1", tool: "Deploy", input: {} }]);
+      await scope.calls(2, [{ id: "b1", tool: "Bash", input: { command: "true" } }]);
+      await scope.calls(3, [{ id: "w2", tool: "Deploy", input: {} }]);
+      return completed(json(await scope.calls(4, [{ id: "b2", tool: "Bash", input: { command: "true" } }])));
+    };
+    const a = work({ allowedTools: [...allowedTools], act });
+    return pipeline({
+      id: "p",
+      input: z.object({}),
+      stages: { a },
+      initial: "a",
+      next: { a: ({ output }) => done(output) },
+    });
+  };
+  const until = (end: string) =>
+    callbackInteractor("person", ({ requestId }) => (requestId.endsWith(end) ? undefined : { kind: "approve" }));
+  const at = (own: RunHost, end: string): Session =>
+    opened({ host: () => own, sandbox: "try", executors: [workExecutor], interactors: [until(end)] });
+  const stops = async (live: Session, run: ReturnType<Session["start"]>, end: string, own: RunHost): Promise<void> => {
+    await soon(async () => (await elsewhere.requests(run.runId)).some(({ requestId }) => requestId.endsWith(end)));
+    await run.suspend();
+    await run;
+    await live.close();
+    await own.close();
+  };
+  const one = host();
+  const started = at(one, "w1");
+  const run = started.start(pipe(first), {});
+  await stops(started, run, "w1", one);
+  const two = host();
+  const second = at(two, "w2");
+  await stops(second, second.resume(pipe(later), run.runId, { allowChanged: true }), "w2", two);
+  expect(dataOf(await eventsOf(elsewhere, run.runId), "call.started").map(({ wall }) => wall)).toContain("bubblewrap");
+
+  Object.defineProperty(process, "platform", { value: "aix", configurable: true });
+  const three = host();
+  const third = at(three, "nothing");
+  await expect(third.resume(pipe(later), run.runId)).rejects.toMatchObject({ code: "sandbox_lowered" });
+  await third.close();
+  await three.close();
+});
