@@ -23,6 +23,7 @@ import {
   byEvents,
   caller,
   completed,
+  dataOf,
   eventsOf,
   eventually,
   failed,
@@ -398,6 +399,56 @@ test("the recorded result of a call is not given to a call of the same id with o
   to = "production";
   const second = at();
   await expect(second.resume(around(act), run.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
+});
+
+test.each([
+  ["made", "named"],
+  ["named", "made"],
+])("a child whose pipeline was %s does not continue with one that is %s", async (before, after) => {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const child = (allowedTools: string[]) =>
+    pipeline({
+      id: "child",
+      input: { type: "object" },
+      stages: { c: work({ allowedTools, act: async (scope) => completed(await caller(scope)("Asks")) }) },
+      initial: "c",
+      next: { c: ({ output }) => done(output) },
+    });
+  let now = before;
+  const act = async (scope: ActScope): Promise<ActOutcome> => {
+    const of = now === "made" ? child([]).spec : "child";
+    return completed(json(await scope.runChildren("go", [{ key: "k", pipeline: of, input: {} }])));
+  };
+  const wide = now === "made" ? child(["Asks"]) : child([]);
+  const parent = pipeline({
+    id: "parent",
+    input: { type: "object" },
+    stages: { a: work({ allowedTools: [], act }) },
+    pipelines: { child: wide },
+    initial: "a",
+    next: { a: ({ output }) => done(output) },
+  });
+  const at = () =>
+    session({
+      model: noModel,
+      clock,
+      tools: [tool("Asks")],
+      wait: true,
+      host: createHost(memory.connect(), { clock }),
+    });
+  const first = at();
+  const run = first.start(parent, {});
+  await eventually(async () => (await first.host.requests()).length > 0);
+  await run.suspend();
+  await run;
+  await first.close();
+  await first.host.close();
+  now = after;
+  const second = at();
+  const end = await Promise.allSettled([second.resume(parent, run.runId)]);
+  expect(JSON.stringify(end)).toContain("pipeline_changed");
+  expect(dataOf(await eventsOf(second.host, run.runId), "call.started")).toEqual([]);
 });
 
 test("children with a pipeline of their own that a kind did not await are not run after its attempt", async () => {

@@ -210,6 +210,40 @@ test("a tool that came with a resume: never gets what was granted before it chan
   }
 });
 
+test("another list of mode allowlist: never is in force without a record", async () => {
+  const here = scene();
+  const life: Life = { allowedTools: ["Read"], mode: "allowlist", allow: ["Read"] };
+  const runId = await suspended(here, [write("a.txt"), write("b.txt")], life);
+  const { allow: _, ...same } = life;
+  const lists: Json[] = [];
+  for (const allow of [["Read"], ["Read", "Write"], ["Read", "Write"]]) {
+    const next = process(here, [], { ...same, allow, wait: true });
+    const handle = next.resume(pipelineOf(["Read"]), runId);
+    await soon(async () => (await next.host.requests(runId)).length > 0);
+    await handle.suspend();
+    await handle;
+    lists.push(eventData(await eventsOf(next.host, runId), "run.resumed").at(-1)?.allow ?? null);
+    await next.close();
+  }
+  expect(lists).toEqual([null, ["Read", "Write"], null]);
+});
+
+test("an answer to a question without its digest: never counts", async () => {
+  const here = scene();
+  const life: Life = { allowedTools: ["AskUser"] };
+  const asks = ["AskUser", { question: "Which?" }] as const;
+  const runId = await suspended(here, [asks], life);
+  const host = sqliteHost(here.path(".sluice/store"));
+  const [request] = await host.requests(runId);
+  if (request === undefined) throw new Error("no request is open");
+  const payload = { kind: "value", value: "this one" };
+  await host.signal(runId, { name: `request/${request.requestId}`, payload, digest: request.digest, by: "person" });
+  await host.close();
+  const { events } = await resumed(here, runId, [asks], life);
+  expect(eventData(events, "call.finished").map(({ outcome }) => outcome)).toEqual(["error"]);
+  expect(JSON.stringify(events)).not.toContain("this one");
+});
+
 test("a verdict turned in the database: never is followed", async () => {
   const here = scene();
   const runId = await suspended(here, [read("a.txt"), write("new.txt")]);

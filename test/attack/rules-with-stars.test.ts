@@ -1,3 +1,4 @@
+import { rmSync, symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { attacks, bash, nothingRan, type Row, scene, write } from "../support/attack.ts";
 import { lineIn } from "../support/lines.ts";
@@ -204,5 +205,79 @@ describe("a rule of a command that reads options from files", () => {
       "npm test @src/args.txt",
       "yarn build workspace @src/args.txt",
     ),
+  ]);
+});
+
+describe("a rule of a script covers the options of the program that the script runs", () => {
+  const subjectOf = (root: string, line: string) => lineIn(root, line).find(({ kind }) => kind === "command");
+  const manifest = (scripts: object): string => JSON.stringify({ scripts });
+
+  test("by the nearest package.json", () => {
+    const here = scene();
+    here.put("package.json", manifest({ test: "  node   --test", unit: "jest --ci", all: "tsc && vitest" }));
+    here.put("docs/package.json", manifest({ test: "vitest" }));
+    here.put("docs/deep/a.txt", "");
+    const nodeTest = ["node", "--test"];
+    for (const [line, script] of [
+      ["npm test -- -t x", { words: nodeTest, from: 3 }],
+      ["npm t -- x", { words: nodeTest, from: 3 }],
+      ["npm test x", { words: nodeTest, from: 2 }],
+      ["npm run test -- x", { words: nodeTest, from: 4 }],
+      ["npm run unit -- -t x", { words: ["jest", "--ci"], from: 4 }],
+      ["cd docs && npm test -- x", { words: ["vitest"], from: 3 }],
+      ["cd docs/deep && npm test -- x", { words: ["vitest"], from: 3 }],
+      // npm takes options in front of `--`, and may then run the script of another package.
+      ["npm test -w a -- x", { words: nodeTest, from: 2 }],
+    ] as const)
+      expect([line, subjectOf(here.root, line)]).toEqual([line, expect.objectContaining({ script })]);
+    for (const line of [
+      "npm run all -- x",
+      "npm run none",
+      "npm install test",
+      "npm --silent test",
+      "npx test",
+      "git test",
+    ])
+      expect([line, subjectOf(here.root, line)]).toEqual([
+        line,
+        expect.not.objectContaining({ script: expect.anything() }),
+      ]);
+  });
+
+  test("and of none that cannot be read", () => {
+    const here = scene();
+    for (const text of [
+      "",
+      "{",
+      "[]",
+      manifest([]),
+      manifest({ test: 1 }),
+      manifest({ test: "jest; x" }),
+      manifest({ test: "$X" }),
+    ]) {
+      here.put("package.json", text);
+      expect(subjectOf(here.root, "npm test")).not.toHaveProperty("script");
+    }
+    rmSync(here.path("package.json"));
+    symlinkSync("../outside.txt", here.path("package.json"));
+    expect(subjectOf(here.root, "npm test")).not.toHaveProperty("script");
+  });
+
+  const effects: Row = refused(
+    "and none that makes it run or write something else",
+    ["npm test *", "npm run *", "tsc --noEmit *", "npm pack --dry-run *"],
+    "npm test -- --run deploy",
+    "npm test -- -t PWN",
+    "npm run make -- -t PWN",
+    "npm run mocha -- init PWN",
+    "npm pack --dry-run false",
+    "tsc --noEmit false",
+  );
+  attacks({}, [
+    {
+      ...effects,
+      place: ({ put }) =>
+        put("package.json", manifest({ test: "node --test", make: "make test", mocha: "mocha", deploy: "touch PWN" })),
+    },
   ]);
 });

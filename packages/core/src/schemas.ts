@@ -190,7 +190,9 @@ const data = {
     agent: outsideAgent.optional(),
     /** Those that this process starts for its states. */
     agents: z.array(outsideAgent).optional(),
-    /** Those that the run had not yet. A changed pipeline has all of them in `changed`. */
+    /** The session's list for mode `allowlist`, if it is another one than before. */
+    allow: z.array(z.string()).optional(),
+    /** Tools that the run had not recorded. A changed pipeline has all of them in `changed`. */
     tools: tools.optional(),
     changed: changedPipeline.optional(),
   }),

@@ -147,8 +147,7 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
     const message = `pipeline ${parent.spec.id} has no pipeline ${name}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
   }
-  const made = textField(input, "made");
-  if (child.given !== undefined && made !== spec.fingerprint) {
+  if (textField(input, "made") !== child.given?.fingerprint) {
     const message = `run ${steps.runId}: its pipeline ${name} was made during the run, and has changed`;
     throw new SluiceError("Validation", "pipeline_changed", message);
   }

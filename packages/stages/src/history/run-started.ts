@@ -131,14 +131,17 @@ export function refuseWorkspaceMismatch(
 export interface RunRules extends Pick<AnswerRuleOptions, "any" | "unwalled"> {
   /** The sandbox in which commands of the run ran or would have run, if there was one. */
   readonly wall?: string;
+  /** The session's list that was last in force, as it is recorded. */
+  readonly allow?: Json;
 }
 
-/** How a recorded run treats answers from other processes, and where its commands ran. */
+/** How a recorded run treats answers from other processes, where its commands ran, and its session's list. */
 export function recordedRules({ data }: SluiceEvent, journals: readonly RunJournal[]): RunRules {
   const events = journals.flatMap(({ runId, records }) =>
     records.flatMap((record) => (TELLS_WALL.test(record.events) ? readEvents(runId, record) : [])),
   );
-  const rules = { any: field(data, "answers") === "any", unwalled: startedUnsandboxed(events, false) };
+  const allow = events.findLast((event) => event.data.allow !== undefined)?.data.allow ?? [];
+  const rules = { any: field(data, "answers") === "any", unwalled: startedUnsandboxed(events, false), allow };
   const wall = events.map(wallIn).find((one) => typeof one === "string" && one !== "none");
   return typeof wall === "string" ? { ...rules, wall } : rules;
 }

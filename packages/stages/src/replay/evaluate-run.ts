@@ -120,7 +120,9 @@ async function replayDeps(
   const { secrets: named = [], passEnv: passed = [] } = options;
   const { filter } = sessionSecrets(env, { named, passed, values: [], declared: [...declaredSecrets(spec).keys()] });
   const { own, builtins } = ownTools(builtinTools(), options.tools);
-  const tools = replayTools(own, namesIn(data.tools), recorded);
+  // Those that came later, too.
+  const names = new Set([...namesIn(data.tools), ...namesIn(recordedPipeline(recorded).tools)]);
+  const tools = replayTools(own, [...names], recorded);
   const clock = replayClock(options.clock ?? systemClock, at);
   const models = modelExecutors(recordedModels(spec, recorded, data), modelFacts(options.prices));
   const kinds = kindExecutors({ clock, env: {}, walled: async () => undefined, wall: () => undefined });

@@ -265,6 +265,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       sandbox,
       /** The agents of other programs that work on it. */
       agents,
+      /** The session's list, recorded with each start, and with a resume if it was another one before. */
+      allow: deps.secrets.json(allow),
       /** `recorded` is what a resumed run has used already. */
       program: (recorded?: RecordedCosts): RunProgram => {
         const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, recorded), states);

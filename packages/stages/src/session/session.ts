@@ -15,7 +15,7 @@ import {
   systemClock,
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { recordedCosts, type StartAt, toJsonValue } from "@sluice/core/runtime";
+import { isSameJson, recordedCosts, type StartAt, toJsonValue } from "@sluice/core/runtime";
 import { costInValue } from "../agent/agent-steps.ts";
 import { type MessageKind, sendMessage } from "../agent/messages.ts";
 import { type Follows, followUpId, followUpOf } from "../history/follow-up.ts";
@@ -193,6 +193,7 @@ export function createSession(options: SessionOptions): Session {
         said: {
           sandbox: run.sandbox,
           ...run.agents,
+          ...(isSameJson(rules.allow ?? [], run.allow) ? {} : { allow: run.allow }),
           ...(changes === undefined
             ? addedTools(journals, run.facts())
             : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),
