@@ -339,16 +339,19 @@ test("a command that outlives its call needs a grant unless any line may run", a
   expect(await verdictOn(foreground.call, ["Read", "Bash(cat *)"], world)).toBe("envelope");
 });
 
-test("a run that requires a sandbox runs no command of a host", async () => {
+test.each([
+  ["command", "Bash", { command: "cat src/a.ts" }],
+  ["skill", "Skill", { skill: "x" }],
+])("a run that requires a sandbox runs no %s of a host", async (_, name, given) => {
   const { root, world } = files();
-  const { call } = preOf("claude", root, "Bash", { command: "cat src/a.ts" });
+  const { call } = preOf("claude", root, name, given);
   if (call.kind !== "call") throw new Error("not a call");
   const tools = nativeTools({ handOver: never, requiresSandbox: true });
-  const subjects = await subjectsOf(tools, "Bash", call.input, world);
+  const subjects = await subjectsOf(tools, name, call.input, world);
   expect(
     word(
-      judge("Bash", {
-        allowedTools: ["Bash"],
+      judge(name, {
+        allowedTools: [name],
         subjects: typeof subjects === "string" ? [] : subjects,
         workspace: world.workspace,
       }),

@@ -228,6 +228,22 @@ test("another list of mode allowlist: never is in force without a record", async
   expect(lists).toEqual([null, ["Read", "Write"], null]);
 });
 
+test("a variable that a resume declares secret: never is missing in the record of names", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("a.txt")], { allowedTools: ["Read"], secrets: ["FIRST"] });
+  const names: Json[] = [];
+  for (const secrets of [["FIRST"], ["SECOND"], ["SECOND", "FIRST"]]) {
+    const next = process(here, [], { allowedTools: ["Read"], secrets, wait: true });
+    const handle = next.resume(pipelineOf(["Read"]), runId);
+    await soon(async () => (await next.host.requests(runId)).length > 0);
+    await handle.suspend();
+    await handle;
+    names.push(eventData(await eventsOf(next.host, runId), "run.resumed").at(-1)?.secrets ?? null);
+    await next.close();
+  }
+  expect(names).toEqual([null, ["SECOND"], null]);
+});
+
 test("an answer to a question without its digest: never counts", async () => {
   const here = scene();
   const life: Life = { allowedTools: ["AskUser"] };

@@ -9,7 +9,7 @@ const BIN = join(import.meta.dirname, "../../packages/cli/bin/sluice.js");
 const WORKFLOW = join(import.meta.dirname, "../../examples/plan-first.yaml");
 
 /** A desk with a stand-in for Claude Code on the PATH, which says its arguments and then does as `then` says. */
-function withHost(then: string, version = "2.1.330") {
+function withHost(then: string, { version = "2.1.330", flow = "" } = {}) {
   const here = desk();
   const base = dirname(here.folder);
   const bin = join(base, "bin");
@@ -21,11 +21,14 @@ ${then}
 `;
   writeFileSync(join(bin, "claude"), script);
   chmodSync(join(bin, "claude"), 0o755);
+  const workflow = flow === "" ? WORKFLOW : join(base, "flow.yaml");
+  if (flow !== "") writeFileSync(workflow, flow);
   const env = { PATH: `${bin}:${process.env.PATH ?? ""}` };
-  const line = ["gateway", "run", "claude", "--workflow", WORKFLOW];
   return {
     start: (added: Readonly<Record<string, string>>, ...args: readonly string[]) =>
-      here.start([...line, ...args], { env: { ...env, ...added } }),
+      here.start(["gateway", "run", "claude", "--workflow", workflow, ...args], { env: { ...env, ...added } }),
+    /** A file beside the host's program. */
+    put: (name: string, text: string) => writeFileSync(join(bin, name), text),
     plant: (name: string) => mkdirSync(join(base, "state/sluice/hosts", name), { recursive: true }),
     /** What is left of the starts in the state folder. */
     left: () => {
@@ -76,7 +79,7 @@ test("a host is started with the workspace as its PWD, because some work there a
 });
 
 test("a version that was not measured starts as advisory, and says so", async () => {
-  const { start } = withHost("exit 0", "9.9.9");
+  const { start } = withHost("exit 0", { version: "9.9.9" });
   const { stderr } = await start({}).ended;
   expect(stderr).toContain("Claude Code 9.9.9 in class advisory");
   expect(stderr).toContain("9.9.9 was not measured, so nothing is promised: run sluice hook doctor claude");
@@ -102,6 +105,37 @@ test("a signal ends the host, and nothing of it is left", async () => {
     expect(left()).toEqual([]);
   }
 });
+
+const FLOW = `
+id: flow
+initial: build
+states:
+  build: { allowed_tools: [Write, Bash], instructions: Build., on: { DONE: done } }
+  done: { type: final }
+`;
+/** Calls the hook of its settings before a command, and says the answer. */
+const HOOKED = `
+const settings = JSON.parse(fs.readFileSync(process.argv.find((one) => one.startsWith("--settings=")).slice(11), "utf8"));
+const [{ hooks: [{ command }] }] = settings.hooks.PreToolUse;
+const call = { hook_event_name: "PreToolUse", tool_name: "Bash", tool_use_id: "toolu_1", tool_input: { command: "true", description: "x" } };
+const input = JSON.stringify({ session_id: "s", transcript_path: "/dev/null", cwd: process.cwd(), permission_mode: "default", ...call });
+console.log("answer " + child_process.spawnSync("/bin/sh", ["-c", command], { input, encoding: "utf8" }).stdout.trim());
+`;
+
+test.each([["--native"], ["--class", "guarded"]])(
+  "with %s %s, a host runs no command outside of a sandbox that is required",
+  async (...mode) => {
+    const { start, put } = withHost(`exec ${process.execPath} "$(dirname "$0")/host.cjs" "$@"`, { flow: FLOW });
+    put("host.cjs", `const [fs, child_process] = ["fs", "child_process"].map(require);${HOOKED}`);
+    for (const [sandbox, decision] of [
+      ["try", "allow"],
+      ["require", "deny"],
+    ] as const) {
+      const { stdout } = await start({}, "--no-wait", "--sandbox", sandbox, ...mode).ended;
+      expect([sandbox, stdout]).toEqual([sandbox, expect.stringContaining(`"permissionDecision":"${decision}"`)]);
+    }
+  },
+);
 
 test("an agent that leaves while a request is open leaves a suspended run, and no fault", async () => {
   const here = desk();

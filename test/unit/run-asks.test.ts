@@ -41,6 +41,15 @@ const answering = (answer: Answer, shown: PersonRequest[] = []) =>
   });
 
 describe("a state that asks", () => {
+  test("asks who is attached, even if another one was detached twice", async () => {
+    const live = session({ model: noModel });
+    const detach = live.attach(callbackInteractor("gone", () => undefined));
+    live.attach(answering({ kind: "value", value: "red" }));
+    detach();
+    detach();
+    expect(await live.run(asks(), {})).toMatchObject({ output: { answered: true, value: "red" } });
+  });
+
   test("gets the answer of a person, who sees the question", async () => {
     const shown: PersonRequest[] = [];
     const live = session({ model: noModel, interactors: [answering({ kind: "value", value: "red" }, shown)] });

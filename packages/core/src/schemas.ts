@@ -190,8 +190,10 @@ const data = {
     agent: outsideAgent.optional(),
     /** Those that this process starts for its states. */
     agents: z.array(outsideAgent).optional(),
-    /** The session's list for mode `allowlist`, if it is another one than before. */
+    /** The session's list for mode `allowlist`, if it differs from the one before. */
     allow: z.array(z.string()).optional(),
+    /** Names of the session's secret variables, if one of them is new to the run. */
+    secrets: z.array(z.string()).optional(),
     /** Tools that the run had not recorded. A changed pipeline has all of them in `changed`. */
     tools: tools.optional(),
     changed: changedPipeline.optional(),

@@ -1,13 +1,13 @@
-import type { Json, RunHost, Tool, ToolCall, ToolResult } from "@sluice/core";
+import type { RunHost, Tool } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
-import { type GatewayRun, hostSettingsFiles, openGatewayRun } from "@sluice/gateway";
+import { type GatewayRun, hostSettingsFiles, type NativeToolsOptions, openGatewayRun } from "@sluice/gateway";
 import type { OutsideAgent } from "@sluice/stages";
 import type { CommandContext } from "../command-context.ts";
 import { readInput } from "../project/input.ts";
 import { commandLine, type ProjectPaths, realPath, storeOpener, workspaceOf } from "../project/project-paths.ts";
 import { createCodeBoard } from "./code-board.ts";
 import { requireRun, withStore, withWritableStore } from "./lookup.ts";
-import { openSession } from "./open-session.ts";
+import { openSession, sandboxModeOf } from "./open-session.ts";
 import { projectsHere } from "./projects-here.ts";
 import { prepareResume, readRun } from "./resume-plan.ts";
 import type { RunFlags } from "./run-flags.ts";
@@ -32,12 +32,15 @@ export interface OpenAgentRun {
   close(): Promise<void>;
 }
 
-/** Opens a run of this folder for an agent of another program. It starts with the agent's first call. */
+/**
+ * Opens a run of this folder for an agent of another program. It starts with the agent's first call. `native` makes the tools of an
+ * agent that keeps its own.
+ */
 export async function openAgentRun(
   flags: AgentRunFlags,
   agent: OutsideAgent,
   context: CommandContext,
-  native?: (handOver: (call: ToolCall, input: Json) => Promise<ToolResult>) => readonly Tool[],
+  native?: (options: NativeToolsOptions) => readonly Tool[],
 ): Promise<OpenAgentRun> {
   refuseFlagsInsideRun("gateway", flags, context.env);
   const { place, plan, host, resumes } =
@@ -48,6 +51,8 @@ export async function openAgentRun(
   const codes = createCodeBoard(context.terminal, (words) => commandLine(words, place, context.here, context.env));
   const people = { interactors: [], wait, onFault, onCode: codes.show };
   const protectedPaths = hostSettingsFiles(place.cwd).map(realPath);
+  const { variables = [] } = plan.config?.settings.sandbox ?? {};
+  const settings = { variables, requiresSandbox: sandboxModeOf(plan, flags) === "require" };
   const run = openGatewayRun({
     pipeline: plan,
     agent,
@@ -55,7 +60,7 @@ export async function openAgentRun(
     session: (added) =>
       openSession({ plan, place, flags, store: host, people, agent: added, protectedPaths }, context).session,
     begin: (session, task = NO_TASK) => plan.begin(session, task),
-    ...(native === undefined ? {} : { native }),
+    ...(native === undefined ? {} : { native: (handOver) => native({ handOver, ...settings }) }),
     ...(resumes === undefined ? {} : { resumes }),
   });
   return {

@@ -7,12 +7,13 @@ import {
   type ModelTraffic,
   playbackTraffic,
   recordTraffic,
+  type SandboxMode,
   type Session,
   type SessionOptions,
 } from "@sluice/stages";
 import { environmentSecrets, environmentWithoutSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
-import { readRunStarted, rootOf, textsAt } from "@sluice/view/words";
+import { eventsOf, rootOf, textsAt } from "@sluice/view/words";
 import { notifiedSession } from "../notify/notified-session.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { ownVersion } from "../options.ts";
@@ -38,6 +39,11 @@ export interface SessionConfig {
   /** Files that the run may not write, besides those of the config. */
   readonly protectedPaths?: readonly string[];
 }
+/** The sandbox mode of a planned run; undefined for the default. */
+export function sandboxModeOf({ sandbox, config }: RunPlan, flags: Pick<RunFlags, "sandbox">): SandboxMode | undefined {
+  return flags.sandbox ?? sandbox ?? config?.settings.sandbox?.mode;
+}
+
 /** The session for a planned run, with the recording or playback of its model traffic. */
 export function openSession(
   { plan, place, flags, store, people, asked = (it) => it, agent, protectedPaths: added = [] }: SessionConfig,
@@ -45,7 +51,7 @@ export function openSession(
 ): { readonly session: Session; readonly traffic: CommandTraffic | undefined } {
   const { code, model, mode, allow, config } = plan;
   const { sandbox, baseUrls, mcpServers, requestTimeoutMs, protectedPaths = [], notify = [] } = config?.settings ?? {};
-  const sandboxMode = flags.sandbox ?? plan.sandbox ?? sandbox?.mode;
+  const sandboxMode = sandboxModeOf(plan, flags);
   const maxParallel = flags.maxParallel ?? plan.kept?.maxParallel ?? config?.settings.maxParallel;
   const retry = config?.settings.retry;
   const onProviderFault = flags.onProviderFault ?? plan.kept?.onProviderFault ?? config?.settings.onProviderFault;
@@ -144,7 +150,9 @@ export function codeOptionsOf(config: LoadedConfig | undefined) {
  * The secrets to mask in messages to a run: the store keeps them as they are sent, before the filter of the run's session.
  */
 export async function secretsToward(host: RunHost, runId: string, env: Environment): Promise<SecretFilter> {
-  return environmentSecrets(env, textsAt(await readRunStarted(host, rootOf(runId)), "secrets"));
+  const root = rootOf(runId);
+  const starts = (await eventsOf(host, root)).filter(({ type }) => type === "run.started" || type === "run.resumed");
+  return environmentSecrets(env, [...new Set(starts.flatMap(({ data }) => textsAt(data, "secrets")))]);
 }
 
 /** Recording or playback of model traffic. */

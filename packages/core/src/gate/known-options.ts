@@ -10,7 +10,7 @@ interface KnownCommand {
   readonly joins?: true;
   /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
   readonly names?: true;
-  /** Words that are other commands, goals or tasks of its program, which may do more. */
+  /** Words that name another command, goal or task of its program, which may do more. */
   readonly commands?: RegExp;
   /** Whether a word with `@` in front is like any other, and no file with more options. */
   readonly plainAt?: true;

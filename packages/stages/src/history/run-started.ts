@@ -127,23 +127,37 @@ export function refuseWorkspaceMismatch(
   }
 }
 
-/** What a run keeps when it is resumed or forked. */
+/** What a recorded run says about the sessions that it had. */
 export interface RunRules extends Pick<AnswerRuleOptions, "any" | "unwalled"> {
   /** The sandbox in which commands of the run ran or would have run, if there was one. */
   readonly wall?: string;
-  /** The session's list that was last in force, as it is recorded. */
-  readonly allow?: Json;
+}
+export interface RecordedRules extends RunRules {
+  /** The list for mode `allowlist` that was last in force. */
+  readonly allow: Json;
+  /** The names of all secret variables that a session declared. */
+  readonly secrets: ReadonlySet<string>;
 }
 
-/** How a recorded run treats answers from other processes, where its commands ran, and its session's list. */
-export function recordedRules({ data }: SluiceEvent, journals: readonly RunJournal[]): RunRules {
+/** How a recorded run treats answers from other processes, where its commands ran, and what its sessions declared. */
+export function recordedRules({ data }: SluiceEvent, journals: readonly RunJournal[]): RecordedRules {
   const events = journals.flatMap(({ runId, records }) =>
     records.flatMap((record) => (TELLS_WALL.test(record.events) ? readEvents(runId, record) : [])),
   );
-  const allow = events.findLast((event) => event.data.allow !== undefined)?.data.allow ?? [];
-  const rules = { any: field(data, "answers") === "any", unwalled: startedUnsandboxed(events, false), allow };
   const wall = events.map(wallIn).find((one) => typeof one === "string" && one !== "none");
-  return typeof wall === "string" ? { ...rules, wall } : rules;
+  return {
+    any: field(data, "answers") === "any",
+    unwalled: startedUnsandboxed(events, false),
+    ...(typeof wall === "string" ? { wall } : {}),
+    allow: events.findLast((event) => event.data.allow !== undefined)?.data.allow ?? [],
+    secrets: new Set(events.flatMap((event) => secretsIn(event))),
+  };
+}
+
+/** The names of secret variables that a start or a resume declares. */
+function secretsIn({ type, data: { secrets } }: SluiceEvent): readonly string[] {
+  if ((type !== "run.started" && type !== "run.resumed") || !Array.isArray(secrets)) return [];
+  return secrets.filter((name: Json) => typeof name === "string");
 }
 
 /** The sandbox that an event names: that of a session's commands, or that of one command. */
@@ -164,6 +178,17 @@ export function refuseLowerSandbox(
   if (!isLowered(recorded, sandboxMode)) return;
   const message = `run ${runId} was started with sandbox mode ${shown(recorded)}, and this session has ${sandboxMode}; use ${shown(recorded)} or a stricter mode`;
   throw new SluiceError("Validation", "sandbox_lowered", message);
+}
+
+/**
+ * A run that a process executes is refused before anything is started for it here, such as an MCP server. Throws Host `run_owned`,
+ * as the store does when it is claimed.
+ */
+export async function refuseOwned(host: RunHost, runId: string): Promise<void> {
+  const owner = (await host.get(runId))?.owner;
+  if (owner === undefined) return;
+  const message = `run ${runId} is active in ${owner}; wait for it, or stop that process first`;
+  throw new SluiceError("Host", "run_owned", message, { detail: { runId, owner } });
 }
 
 /** A run whose commands were sandboxed does not resume without a sandbox. Throws Validation `sandbox_lowered`. */

@@ -153,8 +153,10 @@ export function createPeople(options: PeopleOptions): SessionPeople {
     attach: (interactor) => {
       attached += 1;
       const detach = queue().attach(interactor);
+      let isAttached = true;
       return () => {
-        attached -= 1;
+        if (isAttached) attached -= 1;
+        isAttached = false;
         detach();
       };
     },

@@ -252,6 +252,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const processes = [...live.values(), ...(options.executors ?? [])].some(
       ({ startsProcesses }) => startsProcesses === true,
     );
+    const names = [...new Set([...(options.secrets ?? []), ...declared.keys()])];
     const sandbox = held.facts(spec, { servers: unwalledServers, processes }, isWalled);
     const agents = outsideAgents(all, answers);
     if (unwalledServers.length > 0) answers.startsUnwalled();
@@ -265,8 +266,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       sandbox,
       /** The agents of other programs that work on it. */
       agents,
-      /** The session's list, recorded with each start, and with a resume if it was another one before. */
+      /** The session's list, recorded with each start, and with a resume that changes it. */
       allow: deps.secrets.json(allow),
+      /** The names of its secret variables, recorded in the same way. */
+      secrets: names,
       /** `recorded` is what a resumed run has used already. */
       program: (recorded?: RecordedCosts): RunProgram => {
         const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, recorded), states);
@@ -282,7 +285,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...agents,
         mode,
         allow: deps.secrets.json(allow),
-        secrets: [...new Set([...(options.secrets ?? []), ...declared.keys()])],
+        secrets: names,
         cwd: root,
         sandbox,
         ...(any ? { answers: "any" } : {}),

@@ -30,6 +30,7 @@ import {
   recordedRules,
   refuseLowerSandbox,
   refuseMissingSandbox,
+  refuseOwned,
   refuseVersionMismatch,
   refuseWorkspaceMismatch,
 } from "../history/run-started.ts";
@@ -182,6 +183,7 @@ export function createSession(options: SessionOptions): Session {
     refuseLowerSandbox(runId, started, preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
     const rules = recordedRules(started, journals);
+    await refuseOwned(host, runId);
     const run = await preparation.of(spec, runId, rules, journals);
     refuseMissingSandbox(runId, rules, run.sandbox);
     const changes = compare(run.deps);
@@ -193,7 +195,8 @@ export function createSession(options: SessionOptions): Session {
         said: {
           sandbox: run.sandbox,
           ...run.agents,
-          ...(isSameJson(rules.allow ?? [], run.allow) ? {} : { allow: run.allow }),
+          ...(isSameJson(rules.allow, run.allow) ? {} : { allow: run.allow }),
+          ...(run.secrets.every((name) => rules.secrets.has(name)) ? {} : { secrets: run.secrets }),
           ...(changes === undefined
             ? addedTools(journals, run.facts())
             : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),

@@ -82,7 +82,7 @@ async function openRun(flags: GatewayFlags, context: CommandContext): Promise<Op
     class: hookClass(hooks, version, proven),
     ...(version === undefined ? {} : { version }),
   };
-  return await openAgentRun(flags, agent, context, (handOver) => nativeTools({ handOver }));
+  return await openAgentRun(flags, agent, context, nativeTools);
 }
 
 /** Answers the hooks that are installed for this folder, on a port of its own. */

@@ -79,12 +79,9 @@ export async function runHost(
     // The class follows from the host and its version: the run records it when it starts.
     const planned = launchPlan(host, requestOf("http://127.0.0.1:1", []));
     const agent = { name: host, class: planned.class, ...(version === undefined ? {} : { version }) };
-    const native = keepsTools
-      ? { native: (handOver: Parameters<typeof nativeTools>[0]["handOver"]) => nativeTools({ handOver }) }
-      : {};
     // Known to the session as a secret: an agent's own shell has it, and could print it into the record.
     const env = { ...context.env, [TOKEN_VARIABLE]: token };
-    const open = await openAgentRun(flags, agent, { ...context, env }, native.native);
+    const open = await openAgentRun(flags, agent, { ...context, env }, keepsTools ? nativeTools : undefined);
     const server = await startGatewayServer({
       run: open.run,
       token,

@@ -76,8 +76,7 @@ async function outcomeOf(answer: JournaledAnswer, digest: string, body: JsonObje
       return unanswered("deferred", reason);
     case "value": {
       if (value === undefined) return unanswered("invalid", "the answer has no value");
-      if (answer.digest !== digest)
-        return unanswered("invalid", "the answer was for another question");
+      if (answer.digest !== digest) return unanswered("invalid", "the answer was for another question");
       return (await fits(body, value))
         ? { answered: true, value, by }
         : unanswered("invalid", "the answer does not fit the question's schema");

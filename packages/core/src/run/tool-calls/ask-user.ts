@@ -83,8 +83,7 @@ async function resultOf(
   if (kind === "defer") return none("deferred", `the user deferred the answer; ${DECIDE}`);
   if (kind !== "value" || value === undefined)
     return none("not_answered", reason ?? "the user declined to answer this question");
-  if (answer.digest !== digest)
-    return none("answer_invalid", "the answer was for another question");
+  if (answer.digest !== digest) return none("answer_invalid", "the answer was for another question");
   const schema = compileSchema(
     { type: "object", properties: { answer: body.answer }, required: ["answer"] },
     "an answer",

@@ -109,13 +109,15 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
   /** Of tools whose processes the host starts, which a sandbox here does not hold. */
   const outside = { ...about, startsProcesses: true as const };
 
+  const unwalled: readonly Subject[] = requiresSandbox
+    ? [{ kind: "refused", reason: "this run requires a sandbox, and the host's own shell runs outside it" }]
+    : [];
+
   /** The line as the host's shell runs it in the workspace. */
   const lineOf = ({ command, folder }: z.infer<typeof bash>, { root }: Workspace): string =>
     folder === root ? command : `cd '${folder.replaceAll("'", `'\\''`)}' && ${command}`;
   const aroundLine = ({ background }: z.infer<typeof bash>): readonly Subject[] => [
-    ...(requiresSandbox
-      ? [{ kind: "refused" as const, reason: "this run requires a sandbox, and the host's own shell runs outside it" }]
-      : []),
+    ...unwalled,
     ...(background === true
       ? [
           {
@@ -229,7 +231,9 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       input: z.strictObject({ options }),
       effect: "write",
       subjects: () =>
-        skillsRunNothing ? [] : [{ kind: "opaque", reason: "a skill can run commands that the gate does not see" }],
+        skillsRunNothing
+          ? []
+          : [...unwalled, { kind: "opaque", reason: "a skill can run commands that the gate does not see" }],
       execute: (input, call) => {
         if (!skillsRunNothing) call.startsUnwalled();
         return hand(input, call);
