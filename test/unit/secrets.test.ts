@@ -21,6 +21,12 @@ describe("the environment of child processes", () => {
   test("lacks a named variable, and any variable that holds a model's key", () => {
     const env = { HOME: "/h", MY_VALUE: "hunter2hunter2", COPY: "model-key-value" };
     expect(split(env, { named: ["MY_VALUE"], values: ["model-key-value"] }).childEnv).toEqual({ HOME: "/h" });
+    for (const encoding of ["base64", "hex"] as const) {
+      const auth = Buffer.from(`user:${TOKEN}`).toString(encoding);
+      expect(split({ HOME: "/h", DOCKER_CFG: `{"auth":"${auth}"}` }, { values: [TOKEN] }).childEnv).toEqual({
+        HOME: "/h",
+      });
+    }
   });
 
   test("lacks a variable that holds a known key among other text", () => {

@@ -25,9 +25,10 @@ const COMMANDS: readonly KnownCommand[] = [
     // make, and -s with tap. With node, --run takes the name of a script.
     begins: "npm test, npm t, npm run test*, pnpm test, pnpm run test*, yarn test, yarn run test*, bun run test*",
     options:
-      "--run:\\S+[/.][cm]?[jt]sx? --grep: --testNamePattern: --test-name-pattern: --bail --bail: --maxfail: --ci --if-present " +
+      "--run:\\S+[/.][cm]?[jt]sx? --grep: --testNamePattern: --testPathPattern: --test-name-pattern: --bail --bail: --maxfail: --ci --if-present " +
       "--passWithNoTests --runInBand --no-watch --no-coverage --watch=false --watchAll=false --coverage=false --timeout: " +
       "--testTimeout: --reporter:dot|spec|tap|verbose|default --test-reporter:dot|spec|tap",
+    commands: /^(?:init|inspect|debug)$/,
   },
   {
     begins: "vitest",
@@ -56,7 +57,8 @@ const COMMANDS: readonly KnownCommand[] = [
       "-g: -f: -i -b -t: -s: -j: -h --grep: --fgrep: --invert --bail --timeout: --no-timeouts --slow: --jobs: --parallel " +
       "--retries: --recursive --sort --exit --forbid-only --forbid-pending --full-trace --no-diff --inline-diffs " +
       "--check-leaks --dry-run --reporter:dot|json|landing|list|min|nyan|progress|spec|tap",
-    commands: /^init$/,
+    // The debugger reads its commands from standard input.
+    commands: /^(?:init|inspect|debug)$/,
     names: true,
     plainAt: true,
   },
@@ -98,6 +100,8 @@ const COMMANDS: readonly KnownCommand[] = [
     begins: "unittest",
     options:
       "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
+    // It calls what a dotted name stands for, such as `code.interact`: only names of tests are covered.
+    commands: /^(?!(?:discover|unittest|.*\/.*|.*\.py|(?:tests|test_\w+|\w+_tests?)(?:\.\w+)*)$)/,
     joins: true,
     names: true,
   },
@@ -165,7 +169,8 @@ const COMMANDS: readonly KnownCommand[] = [
     joins: true,
   },
   {
-    begins: "mvn test, mvn verify, ./mvnw test, ./mvnw verify",
+    begins:
+      "mvn test, mvn verify, mvn -q test, mvn -q verify, mvn -B test, mvn -B verify, ./mvnw test, ./mvnw verify, ./mvnw -q test",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
     commands: /^(?!(?:mvn|\.\/mvnw|clean|validate|compile|test-compile|test|package|verify)$)/,
   },
@@ -195,6 +200,15 @@ const LAUNCHERS =
   "npx, npx --no-install, npx --yes, npx -y, bunx, pnpm exec, pnpm, yarn, uv run, poetry run, python -m, python3 -m";
 const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
 
+/**
+ * Programs that put their words into the command line of a shell, with what no word may hold then: some versions of package managers
+ * put it between double quotes, and a recipe of make may use its goals as they are.
+ */
+const SHELL_SIGNS: readonly (readonly [program: RegExp, signs: RegExp])[] = [
+  [/(?:^|\/)(?:npm|npx|pnpm|pnpx|yarn|bun|bunx|just|task)$/, /[$`\\"\r\n]/],
+  [/(?:^|\/)g?make$/, /[^\w./+%:,=@-]/],
+];
+
 /** A variable that a program takes from its words. */
 const SETTING = /^\w[\w.-]*[^\w\s]?=/;
 
@@ -208,6 +222,9 @@ export function riskyWord(
   isCovered: (at: number) => boolean,
   script?: { readonly words: readonly string[]; readonly from: number },
 ): string | undefined {
+  const [, signs] = SHELL_SIGNS.find(([program]) => program.test(argv[0] ?? "")) ?? [];
+  const passed = signs && argv.find((word, at) => isCovered(at) && signs.test(word));
+  if (passed !== undefined) return passed;
   if (script === undefined || knownCommand(script.words) === undefined) return riskyWordIn(argv, isCovered);
   const { words, from } = script;
   const isAdded = (at: number): boolean => at >= words.length && isCovered(at - words.length + from);

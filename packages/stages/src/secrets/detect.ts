@@ -51,15 +51,15 @@ export function sessionSecrets(
   }
   for (const value of values) if (!hidden.has(value)) hidden.set(value, "model key");
   for (const [value, name] of given) if (!hidden.has(value)) hidden.set(value, name);
-  // Other variables may contain a secret: `Bearer <key>`.
-  const secrets = [...hidden.keys()].filter((secret) => secret.length >= SHORTEST_SECRET);
+  const filter = createSecretFilter(secretForms(hidden));
   const kept = declared.map((name) => env[name]?.trim() ?? "").filter((value) => value.length >= SHORTEST_SECRET);
   for (const [name, value] of set) {
     if (declared.includes(name) || kept.some((secret) => value.includes(secret))) continue;
-    const hasSecret = !NEVER_SECRET.has(name) && secrets.some((secret) => value.includes(secret));
+    // Other variables may contain a secret, also an encoded one: `Bearer <key>`, `{"auth":"<base64>"}`.
+    const hasSecret = !NEVER_SECRET.has(name) && filter.text(value) !== value;
     if (passed.includes(name) || !(secretNames.has(name) || hasSecret)) childEnv[name] = value;
   }
-  return { filter: createSecretFilter(secretForms(hidden)), known: hidden, childEnv: Object.freeze(childEnv) };
+  return { filter, known: hidden, childEnv: Object.freeze(childEnv) };
 }
 
 /** Caches the secrets of a session until the environment or the keys of models and servers change. */
