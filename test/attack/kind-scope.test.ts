@@ -461,7 +461,7 @@ test.each([-1, 0.5, "1/0/verdicts", undefined])("calls of turn %j are refused", 
   const live = session({ model: noModel, tools: [tool("Keeps")] });
   const act = async ({ calls }: ActScope): Promise<ActOutcome> =>
     completed(await Reflect.apply(calls, undefined, [turn, [{ id: "c0", tool: "Keeps", input: {} }]]));
-  await expect(live.start(around(act), {})).rejects.toThrow("a turn is a whole number");
+  await expect(live.start(around(act), {})).rejects.toThrow("a turn must be a whole number");
 });
 
 /** A pipeline of a state that leaves by an event, which a person approves. */

@@ -109,7 +109,7 @@ const INHERITED: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object
 
 /** What is wrong with an id; undefined if nothing is. */
 export function idFault(id: unknown): string | undefined {
-  if (typeof id !== "string") return `an id is a string, not ${id === null ? "null" : typeof id}`;
+  if (typeof id !== "string") return `an id must be a string, not ${id === null ? "null" : typeof id}`;
   if (RESERVED_IDS.has(id)) return `"${id}" is reserved`;
   if (INHERITED.has(id)) return `"${id}" is a name every object has`;
   if (!ID_GRAMMAR.test(id))

@@ -122,7 +122,7 @@ function folderFindings({ input, orchestrator, transitions, stages }: FolderFiel
     found.push({ severity: "error", rule, message, suggestion, path: [field], what: "key" });
   };
   if (input !== undefined && !describesObject(input))
-    error("wrong-type", "input", "The input of a run is an object.", "write type: object");
+    error("wrong-type", "input", "The input of a run must be an object.", "write type: object");
   if (orchestrator !== undefined && transitions !== undefined)
     error("no-effect", "transitions", "The orchestrator chooses what follows every stage.", "remove one of the two");
   if (orchestrator === undefined && stages !== undefined)

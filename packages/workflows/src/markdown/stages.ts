@@ -134,7 +134,12 @@ function findingsOf(name: string, fields: StageFields): readonly Finding[] {
     );
   for (const [field, schema] of Object.entries({ completionSchema, inputSchema }))
     if (schema !== undefined && !describesObject(schema))
-      error("wrong-type", field, `${field} describes an object, since models send named fields.`, "write type: object");
+      error(
+        "wrong-type",
+        field,
+        `${field} must describe an object, since models send named fields.`,
+        "write type: object",
+      );
   if (retries !== undefined && retryPolicy?.maxAttempts !== undefined)
     error("alias-twice", "retryPolicy", "retries and retryPolicy say the same.", "remove one of them");
   found.push(...skillFindings(fields));

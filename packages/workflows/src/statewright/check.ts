@@ -308,7 +308,7 @@ function orchestratedFindings(state: StatewrightState, path: DocumentPath): read
   const at = [...path, "output_schema", "type"];
   return [
     ...found,
-    { severity: "error", rule: "wrong-type", message: "The output of an agent is an object.", path: at },
+    { severity: "error", rule: "wrong-type", message: "The output of an agent must be an object.", path: at },
   ];
 }
 

@@ -291,7 +291,7 @@ class AttemptScope implements ActScope {
       this.#work.during(async () => {
         const { turn, callId, event } = given;
         if (!Number.isSafeInteger(turn) || turn < 0) throw notATurn(turn);
-        if (typeof event !== "string") throw new TypeError("the name of an event is a text");
+        if (typeof event !== "string") throw new TypeError("the name of an event must be a text");
         const named = callId === undefined ? {} : { callId: String(callId) };
         const candidate = { turn, ...named, event, data: jsonCopy(given.data, `the data of ${event}`) };
         if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
@@ -317,7 +317,7 @@ class AttemptScope implements ActScope {
     const { execution, executionId, number, slot } = this.#attempt;
     return (name, children) =>
       this.#work.during(() => {
-        if (typeof name !== "string") throw new TypeError("the name of a step with children is a text");
+        if (typeof name !== "string") throw new TypeError("the name of a step with children must be a text");
         const stepId = stepIds.children(executionId, number, name);
         // Read once: a getter of the kind could return another pipeline the next time.
         const own = Array.from(children, ({ key, pipeline, input, context }) => ({
@@ -467,7 +467,7 @@ class KindSteps implements ScopedSteps {
 
 /** The turn is a part of the ids of steps. */
 function notATurn(turn: unknown): TypeError {
-  return new TypeError(`a turn is a whole number from 0, not ${String(turn)}`);
+  return new TypeError(`a turn must be a whole number from 0, not ${String(turn)}`);
 }
 
 /** A copy of what a kind gives, which may change its object later, or return something else at the next reading. */
