@@ -702,7 +702,7 @@ test.each<[string, (chooses: object) => void]>([
     return completed({ to: "secret" });
   };
   const live = session({ model: noModel, executors: [{ kind: "chooser", act }] });
-  const refused = { status: "failed", error: { message: expect.stringContaining("none of its targets") } };
+  const refused = { status: "failed", error: { message: expect.stringContaining("not one of its targets") } };
   expect(await live.start(made, {})).toMatchObject(refused);
   chooses.targets.push("secret");
   expect(await live.start(made, {})).toMatchObject(refused);

@@ -264,8 +264,8 @@ test("a file of outcomes is read with the place of each mistake", () => {
   ).toEqual([]);
   expect(read({})).toEqual(['is not a list | write [{ "event": "READY" }]']);
   expect(read([1, {}, { evnt: "A" }, { event: 1 }, { event: "A", date: {} }, { event: "A", output: 1 }])).toEqual([
-    "[0] | is not an object | write one of event, output, failure, skipped, pause, approve, interrupt, children",
-    "[1] | has no outcome | there is event, output, failure, skipped, pause, approve, interrupt, children",
+    "[0] | is not an object | use one of event, output, failure, skipped, pause, approve, interrupt, children",
+    "[1] | has no outcome | use one of event, output, failure, skipped, pause, approve, interrupt, children",
     expect.stringContaining('[2] | has no outcome | did you mean "event"?'),
     "[3].event | must be the name of an event",
     expect.stringContaining('[4] | cannot have "date" beside event | did you mean "data"?'),

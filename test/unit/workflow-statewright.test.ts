@@ -156,7 +156,7 @@ test("unknown keys are errors with a suggestion, but not in meta and context", a
   });
   expect(loaded.diagnostics.map(({ rule, path, suggestion }) => [rule, path, suggestion])).toEqual([
     ["unknown-key", "states.working.on.DONE.require_approval", 'did you mean "requires_approval"?'],
-    ["unknown-key", "states.working.gaurd", expect.stringContaining("there is")],
+    ["unknown-key", "states.working.gaurd", expect.stringContaining("use one of type")],
     ["unknown-key", "guard", 'did you mean "guards"?'],
   ]);
 });

@@ -100,7 +100,7 @@ function referencesOf(files: ReadonlyMap<string, SourceFile>): readonly Workflow
 function endTargets(file: SourceFile, finals: readonly string[]): readonly Finding[] {
   return targetsOfRouter(file).flatMap(({ name, path, source }): readonly Finding[] => {
     if (![DONE, FAIL, RETURN, "*"].includes(name) || finals.includes(name)) return [];
-    const message = `A router chooses among states, and ${JSON.stringify(name)} is none.`;
+    const message = `A router chooses among states, and ${JSON.stringify(name)} is not a state.`;
     const hint = name === DONE || name === FAIL ? { suggestion: `list ${name} under final, with its outcome` } : {};
     const from = source === undefined ? {} : { source };
     return [{ severity: "error", rule: "unknown-target", message, ...hint, path, ...from }];

@@ -155,7 +155,7 @@ function findingsOf(name: string, fields: StageFields): readonly Finding[] {
     found.push({
       severity: "warning",
       rule: "no-envelope",
-      message: "The stage lists no tools, so the session's mode decides about every tool call.",
+      message: "The stage lists no tools, so the session's mode decides every tool call.",
       suggestion: "write allowedTools, with [] for none",
       path: [],
     });

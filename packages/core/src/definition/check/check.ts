@@ -83,7 +83,7 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
   return report.problems;
 }
 
-/** Where a definition has a state; its orchestrator is none of its stages. */
+/** Where a definition has a state; its orchestrator is not one of its stages. */
 function pathOf({ orchestrator }: PipelineSpec, id: string): string {
   return id === orchestrator ? "orchestrator" : `stages.${id}`;
 }

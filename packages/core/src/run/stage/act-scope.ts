@@ -116,7 +116,7 @@ export class ActWork {
     });
     detours.acting = this;
     try {
-      // A kind may return what is no promise, or a promise whose own `then` passes on what never ends.
+      // A kind may return what is not a promise, or a promise whose own `then` passes on what never ends.
       Reflect.apply(Promise.prototype.then, Promise.resolve(executor.act(init, scope)), [
         (outcome: ActOutcome) => this.#settle()?.(outcome),
         (thrown: unknown) => this.#fail(thrown),
@@ -193,7 +193,7 @@ export class ActWork {
   /** A step of the kind's own, which cannot pass for one of the run's, such as a verdict. */
   step<T>(name: string, work: () => Promise<T>): Promise<T> {
     if (isKindStepName(name)) return this.during(work);
-    const message = `${this.#attempt.executionId}: a kind of state cannot name a step ${JSON.stringify(name)}, because ${name === "" ? "that is no name" : "the run itself uses this name"}; choose another one`;
+    const message = `${this.#attempt.executionId}: a kind of state cannot name a step ${JSON.stringify(name)}: ${name === "" ? "the name is empty" : "the run uses this name itself"}; choose another one`;
     return Promise.reject(new SluiceError("Host", "step_name_reserved", message));
   }
 
@@ -480,10 +480,10 @@ function jsonCopy<T>(given: T, what: string): T {
 /** A wait until no time would never end, and its record could not hold it. */
 function refuseNoTime(name: string, until: number): void {
   if (!Number.isFinite(until))
-    throw new SluiceError("Validation", "not_json", `the time until which ${name} waits is ${until}, which is no time`);
+    throw new SluiceError("Validation", "not_json", `${name} waits until ${until}, which is not a valid time`);
 }
 
-/** The answer to one request must never count for another; what is no text could pass for another name in its id. */
+/** The answer to one request must never count for another; what is not a text could pass for another name in its id. */
 function refuseRepeated(asked: Set<string>, executionId: string, name: unknown): asserts name is string {
   const isName = typeof name === "string" && name !== "";
   if (isName && asked.size < asked.add(name).size) return;

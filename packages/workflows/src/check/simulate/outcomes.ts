@@ -95,13 +95,12 @@ export function readOutcomes(value: Json): {
 }
 
 function readOutcome(value: Json, path: string): Outcome | OutcomeFault {
-  if (!isJsonObject(value))
-    return { path, message: "is not an object", suggestion: `write one of ${KINDS.join(", ")}` };
+  if (!isJsonObject(value)) return { path, message: "is not an object", suggestion: `use one of ${KINDS.join(", ")}` };
   const kinds = KINDS.filter((kind) => Object.hasOwn(value, kind));
   const [kind, other] = kinds;
   if (kind === undefined) {
     const [key = ""] = Object.keys(value).filter((name) => name !== "state");
-    const suggestion = suggestOneOf(key, KINDS) ?? `write one of ${KINDS.join(", ")}`;
+    const suggestion = suggestOneOf(key, KINDS) ?? `use one of ${KINDS.join(", ")}`;
     return { path, message: "has no outcome", suggestion };
   }
   if (other !== undefined) return { path, message: `has both ${kind} and ${other}`, suggestion: "write two outcomes" };
