@@ -21,7 +21,7 @@ export async function followProgram([program, ...args], { cwd, stdin = "", onOut
   const child = spawn(program, args, { cwd, env: childEnvironment(), stdio: ["pipe", "pipe", "pipe"] });
   const forward = (signal) => child.kill(signal);
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, forward);
-  // A program that ends without reading its input is no fault.
+  // A program that ends without reading its input is not a fault.
   child.stdin.on("error", (fault) => onError(`input: ${fault.message}`));
   child.stdin.end(stdin);
   const lines = async (stream, onLine) => {

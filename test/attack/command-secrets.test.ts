@@ -161,7 +161,7 @@ test("a command of a pipeline that was not known at the start of its run gets no
   expect(result).toMatchObject({
     output: {
       code: "script",
-      message: expect.stringMatching(/RELEASE_CODE is no secret of this run/),
+      message: expect.stringMatching(/RELEASE_CODE is not a secret of this run/),
       detail: { cause: "input" },
     },
   });

@@ -576,7 +576,7 @@ test.each([-1, 0.5, "1/0/verdicts", undefined])("calls of turn %j are refused", 
   const live = session({ model: noModel, tools: [tool("Keeps")] });
   const act = async ({ calls }: ActScope): Promise<ActOutcome> =>
     completed(await Reflect.apply(calls, undefined, [turn, [{ id: "c0", tool: "Keeps", input: {} }]]));
-  await expect(live.start(around(act), {})).rejects.toThrow("a turn is a whole number");
+  await expect(live.start(around(act), {})).rejects.toThrow("a turn must be a whole number");
 });
 
 /** A pipeline of a state that leaves by an event, which a person approves. */
@@ -817,7 +817,7 @@ test.each<[string, (chooses: object) => void]>([
     return completed({ to: "secret" });
   };
   const live = session({ model: noModel, executors: [{ kind: "chooser", act }] });
-  const refused = { status: "failed", error: { message: expect.stringContaining("none of its targets") } };
+  const refused = { status: "failed", error: { message: expect.stringContaining("not one of its targets") } };
   expect(await live.start(made, {})).toMatchObject(refused);
   chooses.targets.push("secret");
   expect(await live.start(made, {})).toMatchObject(refused);

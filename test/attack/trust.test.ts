@@ -51,7 +51,7 @@ test("a folder cannot trust itself where the state folder is not an absolute pat
   const model = here.script({ work: [finishes()] });
   for (const env of [{ XDG_STATE_HOME: "state" }, { XDG_STATE_HOME: "", HOME: "." }]) {
     const ended = await here.sluice(["run", SINGLE, "x", "--model", model, ...JSON_OUT], { env });
-    expect(ended.stderr).toMatch(/the code of this folder is not trusted|HOME is no absolute path/);
+    expect(ended.stderr).toMatch(/the code of this folder is not trusted|HOME is not an absolute path/);
   }
   expect(wasLoaded(here)).toBe(false);
 });

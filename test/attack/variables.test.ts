@@ -216,10 +216,10 @@ describe("a definition", () => {
     ["a variable of the shell", { set: { BASH_ENV: "./x" } }, "changes how shells and loaders work"],
     ["a variable of Sluice", { set: { SLUICE_RUN: "" } }, "changes how shells and loaders work"],
     ["the same name set and blocked", { set: { A: "1" }, block: ["A"] }, "is also blocked"],
-    ["a blocked pattern", { block: ["AWS_*"] }, "is a list of names of variables"],
-    ["a list of variables to set", { set: JSON.parse('["A"]') }, "is an object of variables"],
+    ["a blocked pattern", { block: ["AWS_*"] }, "must be a list of names of variables"],
+    ["a list of variables to set", { set: JSON.parse('["A"]') }, "must be an object of variables"],
     ["an unknown part", JSON.parse('{"unset":["A"]}'), "is not a known option"],
-    ["a text", JSON.parse('"A=1"'), "is an object"],
+    ["a text", JSON.parse('"A=1"'), "must be an object"],
   ] satisfies readonly (readonly [string, StateEnvironment, string])[])("with %s is refused", (_what, own, why) => {
     expect(() => make(own)).toThrow(why);
   });

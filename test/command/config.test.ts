@@ -212,10 +212,10 @@ describe("a config that cannot be used stops the run before anything else, and s
       "wait",
     ]);
     for (const meant of [
-      "did you mean model?",
+      'did you mean "model"?',
       'did you mean "yolo"?',
-      "did you mean anthropic?",
-      "did you mean codeReview?",
+      'did you mean "anthropic"?',
+      'did you mean "codeReview"?',
       "never its value",
     ])
       expect(ended.stderr).toContain(meant);

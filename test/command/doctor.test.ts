@@ -244,7 +244,7 @@ test("an invalid config, and one that is a link, are reported with the fix", asy
   const found = await doctor(here, { env: MODEL });
   expect([found.code, found.report.blockedBy]).toEqual([4, ["config"]]);
   expect(found.of("config")).toMatchObject([
-    { message: expect.stringMatching(/has 2 problems:\n {2}modle: .*did you mean model.*\n {2}maxParallel: /) },
+    { message: expect.stringMatching(/has 2 problems:\n {2}modle: .*did you mean "model".*\n {2}maxParallel: /) },
   ]);
 
   const linked = deskHere();

@@ -69,7 +69,7 @@ describe("the interactors of a config", () => {
     const ended = await here.sluice(["run", SINGLE, "x", "--trust", "--model", model, ...JSON_OUT]);
     expect(printed(ended)).toMatchObject({ status: "completed", denied: [{ cause: "no_interactor" }] });
     expect(ended.stderr).toContain("broken: no rules today");
-    expect(ended.stderr).toContain("wrong: an answer is an object with a kind");
+    expect(ended.stderr).toContain("wrong: an answer must be an object with a kind");
     expect(existsSync(join(here.folder, "a.txt"))).toBe(false);
   });
 });

@@ -44,7 +44,7 @@ test("a refused key suspends the run with exit code 3, and resume continues it w
     resume: `sluice resume ${runId}`,
   });
   expect(ended.stderr).toMatch(/the provider failed in writing#1: HTTP 401.*\(unauthorized\)/);
-  expect(ended.stderr).toContain(`continues where it stopped with: sluice resume ${runId}\n`);
+  expect(ended.stderr).toContain(`to continue where it stopped: sluice resume ${runId}\n`);
 
   expect((await here.sluice(["runs"])).stdout).toMatch(/suspended .*a task \(the provider failed: unauthorized\)/);
   const listed = await here.sluice(["runs", ...JSON_OUT]);
@@ -110,7 +110,7 @@ test("a quota that ends at a time makes the run due then: wake continues it", as
   const retryAt = at(printed(ended), "suspended", "retryAt");
   expect(Number(retryAt) - Date.now()).toBeGreaterThan(3 * 3_600_000);
   expect(at(printed(ended), "suspended", "wakeAt")).toBe(retryAt);
-  expect(ended.stderr).toMatch(/sluice serve, or sluice wake, does so at \d{4}-.*Z \(in 3h1[12]m\)/);
+  expect(ended.stderr).toMatch(/sluice serve, or sluice wake, continues it at \d{4}-.*Z \(in 3h1[12]m\)/);
   const idle = await here.sluice(["wake"], { env });
   expect(idle.stdout).toBe("no run is due\n");
   isOut = false;

@@ -43,7 +43,7 @@ test("a run that is left asleep is suspended with exit code 3, says until when, 
   const wakeAt = at(printed(left), "suspended", "wakeAt");
   expect(at(printed(left), "suspended")).toMatchObject({ reason: "sleeping", requests: [] });
   expect(wakeAt).toBeGreaterThanOrEqual(before + 2_000);
-  expect(left.stderr).toMatch(/the run sleeps until .*it is then continued by sluice serve, or by sluice wake/);
+  expect(left.stderr).toMatch(/the run sleeps until .*then sluice serve, or sluice wake, continues it/);
   const done = await woken(here);
   expect([done.code, at(printed(done), "runs")]).toEqual([0, [{ runId, outcome: "ended", status: "completed" }]]);
   const again = await here.sluice(["wake"]);

@@ -76,21 +76,21 @@ test("a completion tool and its schema come together", () => {
 // Rows
 
 test.each<readonly [string, Record<string, unknown>, string]>([
-  ["an unknown trigger", { on: "done" }, 'on | is one of success, failure, skipped, pause, or { event: "NAME" }'],
-  ["no trigger", { on: null }, 'on | is one of success, failure, skipped, pause, or { event: "NAME" }'],
-  ["an event without a name", { on: {} }, "on.event | is the name of an event"],
-  ["an empty event", { on: { event: "" } }, "on.event | has at least one character"],
-  ["an event with spaces around it", { on: { event: " GO" } }, "on.event | has at least one character"],
+  ["an unknown trigger", { on: "done" }, 'on | must be one of success, failure, skipped, pause, or { event: "NAME" }'],
+  ["no trigger", { on: null }, 'on | must be one of success, failure, skipped, pause, or { event: "NAME" }'],
+  ["an event without a name", { on: {} }, "on.event | must be the name of an event"],
+  ["an empty event", { on: { event: "" } }, "on.event | must have at least one character"],
+  ["an event with spaces around it", { on: { event: " GO" } }, "on.event | must have at least one character"],
   ["a long event", { on: { event: "x".repeat(201) } }, "on.event | has more than 200 characters"],
   ["an event with an invisible character", { on: { event: "G\u200bO" } }, "on.event | holds an invisible character"],
   ["a misspelled trigger", { on: { evnt: "GO" } }, 'on.evnt | is not a known option | did you mean "event"?'],
   ["an unknown target", { to: "okk" }, 'to | to: there is no state "okk"; did you mean "ok"?'],
   ["an unknown source", { from: "aa" }, 'from | there is no state "aa" | did you mean "a"?'],
-  ["a guard that is none", { when: { text: "x" } }, "when | is a function, or a guard: { text, evaluate }"],
-  ["an approval that is none", { approval: true }, "approval | is an object"],
+  ["a guard that is none", { when: { text: "x" } }, "when | must be a function, or a guard: { text, evaluate }"],
+  ["an approval that is none", { approval: true }, "approval | must be an object"],
   ["an approval with an unknown option", { approval: { mesage: "x" } }, "approval.mesage | is not a known option"],
-  ["a message that is no text", { approval: { message: 1 } }, "approval.message | is a text"],
-  ["a label that is no text", { label: 1 }, "label | is a text"],
+  ["a message that is no text", { approval: { message: 1 } }, "approval.message | must be a text"],
+  ["a label that is no text", { label: 1 }, "label | must be a text"],
 ])("a row with %s is reported", (_name, changes, problem) => {
   const row: Rows[number] = { from: "a", on: { event: "GO" }, to: "ok", ...changes };
   const problems = problemsIn({ stages: { a: byEvents(), ok }, transitions: [row, ...GO] });
@@ -166,7 +166,7 @@ const branch = { initial: "b", terminal: "end" };
 test.each<readonly [string, unknown, string]>([
   ["no branches", { branches: {} }, "fork() needs at least one branch"],
   ["branches that are none", { branches: [] }, "fork() needs at least one branch"],
-  ["a branch that is none", { branches: { one: "b" } }, 'the branch "one" is { initial, terminal }'],
+  ["a branch that is none", { branches: { one: "b" } }, 'the branch "one" must be { initial, terminal }'],
   ["a key that is no id", { branches: { "a b": branch } }, "the key of a branch: "],
   ["the key of a prototype", { branches: { constructor: branch } }, "the key of a branch: "],
   [
@@ -182,7 +182,7 @@ test.each<readonly [string, unknown, string]>([
   ["a start that is its end", { branches: { one: { ...branch, initial: "end" } } }, "starts where it ends"],
   ["a final start", { branches: { one: { ...branch, initial: "ok" } } }, "ok is a final state, which does not run"],
   ["an unknown option of a branch", { branches: { one: { ...branch, end: "x" } } }, 'a choice has no "end"'],
-  ["an unknown join", { join: "first" }, 'the join of fork() is "all" or "any"'],
+  ["an unknown join", { join: "first" }, 'the join of fork() must be "all" or "any"'],
   ["an unknown onComplete", { onComplete: "x" }, 'onComplete: there is no state "x"'],
   ["no onComplete", { onComplete: undefined }, "onComplete names no state"],
   ["an unknown onFail", { onFail: "x" }, 'onFail: there is no state "x"'],
@@ -215,7 +215,7 @@ test("an invoked pipeline is one of pipelines", () => {
 
 test.each<readonly [string, unknown, string]>([
   ["a key that is no id", { key: "a b" }, "the key of invoke(): "],
-  ["an input that is no object", { input: [1] }, "the input of invoke(): the context is an object"],
+  ["an input that is no object", { input: [1] }, "the input of invoke(): the context must be an object"],
   ["an input with a reserved name", { input: { _fork: 1 } }, 'the context cannot hold "_fork"'],
   ["an unknown onFail", { onFail: "x" }, 'onFail: there is no state "x"'],
   ["a pipeline that is no name", { pipeline: 1 }, "invoke() names no pipeline"],

@@ -169,7 +169,7 @@ test.each<readonly [string, unknown, string]>([
     { kind: "to", state: "test", context: { constructor: 1 } },
     'the context cannot hold "constructor"',
   ],
-  ["a patch that is no object", { kind: "to", state: "test", context: [1] }, "the context is an object"],
+  ["a patch that is no object", { kind: "to", state: "test", context: [1] }, "the context must be an object"],
   ["a fan-out of none", fanOut([], { join: "lint" }), "needs at least one sibling"],
   ["a fan-out without a join", { kind: "fanOut", siblings: ["test"] }, "the join names no state"],
   ["an unknown join", fanOut(["test"], { join: "lnt" }), 'the join: there is no state "lnt"; did you mean "lint"?'],
@@ -184,7 +184,7 @@ test.each<readonly [string, unknown, string]>([
   [
     "a sibling that is an end",
     { kind: "fanOut", siblings: [done(1)], join: "lint" },
-    'a sibling is a name or to("name", input)',
+    'a sibling must be a name or to("name", input)',
   ],
   [
     "a list with an item that does not fit",
@@ -196,7 +196,7 @@ test.each<readonly [string, unknown, string]>([
   [
     "an unknown onFailure",
     { kind: "fanOut", siblings: ["test"], join: "lint", onFailure: "ignore" },
-    'onFailure is "cancel" or "settle"',
+    'onFailure must be "cancel" or "settle"',
   ],
   ["an output that is not JSON", done(new Map()), "the output is not JSON"],
   ["a failure without a reason", fail(""), "fail() needs a reason"],
@@ -216,8 +216,8 @@ test.each<readonly [string, unknown, string]>([
     { stages: ["test"], execution: "sequential", join: "lint" },
     "a join belongs to parallel stages",
   ],
-  ["a list without an execution", { stages: ["test"] }, 'execution is "sequential" or "parallel"'],
-  ["a list with something else", { stages: [to("test")], execution: "sequential" }, "stages is a list of names"],
+  ["a list without an execution", { stages: ["test"] }, 'execution must be "sequential" or "parallel"'],
+  ["a list with something else", { stages: [to("test")], execution: "sequential" }, "stages must be a list of names"],
   ["a list with an unknown field", { stages: [], execution: "sequential", after: 1 }, 'a choice has no "after"'],
 ])("%s is no choice, and says why", async (_name, value, reason) => {
   expect(await read(value)).toContain(reason);

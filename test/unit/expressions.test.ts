@@ -504,7 +504,7 @@ describe("where types are known", () => {
   test.each([
     ["output.covrage > 80", "covrage", 'did you mean "coverage"?'],
     ["output.clean && output.verdct == 'approve'", "verdct", 'did you mean "verdict"?'],
-    ["!output.missing", "missing", "there is verdict, coverage, clean, findings, more, either, self"],
+    ["!output.missing", "missing", "use one of verdict, coverage, clean, findings, more, either, self"],
     ["has(output.claen)", "claen", 'did you mean "clean"?'],
     ["output.findings.exists(f, f.sevrity == 'high')", "sevrity", 'did you mean "severity"?'],
     ["output.self.self.covrage > 80", "covrage", 'did you mean "coverage"?'],

@@ -215,12 +215,12 @@ describe("a poll over several processes", () => {
 });
 
 test.each<[object, RegExp]>([
-  [{}, /every is the time between attempts/],
-  [{ every: "often" }, /every is a duration/],
-  [{ every: 999 }, /every is at least 1s/],
+  [{}, /every is missing: it is the time between attempts/],
+  [{ every: "often" }, /every must be a duration/],
+  [{ every: 999 }, /every must be at least 1s/],
   [{ every: "1m", notYetCodes: [0] }, /notYetCodes 0 is also a code of success/],
-  [{ every: "1m", totalTimeoutMs: -1 }, /totalTimeoutMs is a duration above 0/],
-  [{ every: "1m", maxAttempts: 0 }, /maxAttempts is a whole number from 1/],
+  [{ every: "1m", totalTimeoutMs: -1 }, /totalTimeoutMs must be a duration above 0/],
+  [{ every: "1m", maxAttempts: 0 }, /maxAttempts must be a whole number from 1/],
   [{ every: "1m", repeat: true }, /repeat is not a known option/],
 ])("a mistake in a poll is a problem of its pipeline: %j", (options, problem) => {
   const given: object = { command: ["true"], ...options };

@@ -216,5 +216,5 @@ test("an outcome is one of three", () => {
   const unknown: "completed" = JSON.parse('"successful"');
   expect(
     problemsIn({ stages: { a: plain, ok: final(unknown) }, transitions: [{ from: "a", on: "success", to: "ok" }] }),
-  ).toContain("stages.ok.final | is completed, failed or cancelled");
+  ).toContain("stages.ok.final | must be completed, failed or cancelled");
 });

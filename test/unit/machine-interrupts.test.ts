@@ -218,13 +218,13 @@ test("the target of an interrupt counts as reachable, and its files use the gram
   expect(problems("src/{a,b}/*.ts", "h")).toEqual([]);
   expect(problems("../x", "h")).toEqual(["interrupts.i.files | a scope cannot climb with .. | name the folder itself"]);
   expect(problems("/etc/**", "h")[0]).toContain("interrupts.i.files | a scope is relative to the workspace");
-  expect(problems("", "h")[0]).toContain("interrupts.i.files | is a pattern of paths in the workspace");
-  expect(problems(7, "h")[0]).toContain("interrupts.i.files | is a pattern of paths in the workspace");
+  expect(problems("", "h")[0]).toContain("interrupts.i.files | must be a pattern of paths in the workspace");
+  expect(problems(7, "h")[0]).toContain("interrupts.i.files | must be a pattern of paths in the workspace");
 });
 
 test("the target of an interrupt is a state that runs and can read what an interrupt gives", () => {
   expect(problems("**", "hh")).toContain('interrupts.i.target | there is no state "hh" | did you mean "h"?');
-  expect(problems("**", 7)).toContain("interrupts.i.target | is the name of a state");
+  expect(problems("**", 7)).toContain("interrupts.i.target | must be the name of a state");
   const transitions: Rows = [{ from: "a", on: "success", to: "ok" }];
   const ends = { stages: { a: plain, ok: final("completed") }, transitions };
   expect(problemsIn({ ...ends, interrupts: { i: { files: "**", target: "ok" } } })).toEqual([

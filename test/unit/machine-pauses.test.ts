@@ -100,7 +100,7 @@ test.each([
   ["a fork", fork({ one: { initial: "b", terminal: "a" } }, { onComplete: "a" })],
 ] as const)("a pause row to %s is refused", (_name, target) => {
   expect(problemsIn({ stages, transitions: [{ from: "a", on: "pause", to: target }, ...REST] })).toEqual([
-    "transitions[0].to | a pause leads to a state that works with the answer | name such a state",
+    "transitions[0].to | a pause must lead to a state that works with the answer | name such a state",
   ]);
 });
 

@@ -18,8 +18,8 @@ const transitions: Definition["transitions"] = [
 const machine = (more: Partial<Definition> = {}) => started({ stages, transitions, ...more });
 
 test.each<[JsonObject, string]>([
-  [{ end: "completed" }, "it ended the run, which it may not"],
-  [{ end: "failed", reason: "no way" }, "it ended the run, which it may not"],
+  [{ end: "completed" }, "it ended the run, but only an orchestrator may do that"],
+  [{ end: "failed", reason: "no way" }, "it ended the run, but only an orchestrator may do that"],
   [{ return: true }, 'a choice has no "return"'],
 ])("a router cannot choose %j", async (choice, why) => {
   const { step } = await machine();

@@ -45,17 +45,20 @@ test("each setting of a model is part of the fingerprint, and none of them chang
 });
 
 test.each<[object, string]>([
-  [{ reasoning: "enormous" }, 'reasoning | is one of "none", "minimal", "low", "medium", "high", "xhigh"'],
-  [{ toolChoice: "submit" }, 'toolChoice | is one of "auto", "required"'],
-  [{ providerOptions: { openai: "flex" } }, "providerOptions | is an object of JSON objects by provider"],
-  [{ providerOptions: { openai: { now: () => 1 } } }, "providerOptions | is an object of JSON objects by provider"],
-  [{ providerOptions: [] }, "providerOptions | is an object of JSON objects by provider"],
-  [{ topP: 0 }, "topP | is a number above 0 and up to 1"],
-  [{ topP: 1.5 }, "topP | is a number above 0 and up to 1"],
-  [{ seed: 0.5 }, "seed | is a whole number"],
-  [{ stopSequences: "END" }, "stopSequences | is a list of texts"],
-  [{ stopSequences: [""] }, "stopSequences | is a list of texts"],
-  [{ cache: "no" }, "cache | is true or false"],
+  [{ reasoning: "enormous" }, 'reasoning | must be one of "none", "minimal", "low", "medium", "high", "xhigh"'],
+  [{ toolChoice: "submit" }, 'toolChoice | must be one of "auto", "required"'],
+  [{ providerOptions: { openai: "flex" } }, "providerOptions | must be an object of JSON objects by provider"],
+  [
+    { providerOptions: { openai: { now: () => 1 } } },
+    "providerOptions | must be an object of JSON objects by provider",
+  ],
+  [{ providerOptions: [] }, "providerOptions | must be an object of JSON objects by provider"],
+  [{ topP: 0 }, "topP | must be a number above 0 and up to 1"],
+  [{ topP: 1.5 }, "topP | must be a number above 0 and up to 1"],
+  [{ seed: 0.5 }, "seed | must be a whole number"],
+  [{ stopSequences: "END" }, "stopSequences | must be a list of texts"],
+  [{ stopSequences: [""] }, "stopSequences | must be a list of texts"],
+  [{ cache: "no" }, "cache | must be true or false"],
 ])("%j is a problem of a stage and of a router", (settings, problem) => {
   const states = [
     stage({ ...common, completionSchema, ...settings }),

@@ -123,8 +123,8 @@ test("what a pipeline says about itself is checked", () => {
   expect(problemsOf({ dangerLevel: "moderate", captureOutput: true })).toEqual([]);
   expect(problemsOf({ dangerLevel: "wild", captureOutput: "no", dangrLevel: "safe" })).toEqual([
     "meta.dangrLevel is not a known option",
-    "meta.dangerLevel is one of safe, moderate, dangerous",
-    "meta.captureOutput is true or false",
+    "meta.dangerLevel must be one of safe, moderate, dangerous",
+    "meta.captureOutput must be true or false",
   ]);
-  expect(problemsOf("dangerous")).toEqual(['meta is an object: { dangerLevel: "moderate" }']);
+  expect(problemsOf("dangerous")).toEqual(['meta must be an object: { dangerLevel: "moderate" }']);
 });

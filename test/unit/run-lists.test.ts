@@ -185,7 +185,7 @@ test.each<readonly [string, readonly string[], ListOptions, string]>([
     },
     "the completed route of start threw: no key",
   ],
-  ["a limit of zero", ["a"], { maxParallel: 0 }, "maxParallel is a whole number from 1"],
+  ["a limit of zero", ["a"], { maxParallel: 0 }, "maxParallel must be a whole number from 1"],
   ["more items than allowed", ["a", "b", "c"], {}, "the list has 3 items, and limits.maxItems allows 2"],
 ])("a list with %s is a rejected route with the reason", async (_name, files, options, reason) => {
   const live = session({ model: noModel });

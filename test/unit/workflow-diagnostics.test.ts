@@ -298,7 +298,7 @@ test.each([
     'did you mean "Grep"?',
   ],
   ["an outcome of a state that is not final", { on: undefined, outcome: "completed" }, {}, 'add "type": "final"'],
-  ["a state like no other, with all states", { on: { DONE: "zebra" } }, {}, "there is working, done"],
+  ["a state like no other, with all states", { on: { DONE: "zebra" } }, {}, "use one of working, done"],
   [
     "an expression as a guard, with how guards are defined",
     { on: { DONE: { target: "done", guard: "tests == 1" } } },

@@ -139,8 +139,8 @@ retry_policy: { max_attempts: 4, backoff: none }`;
     expect(await problems(files)).toEqual([
       'one.md:2:1 unknown-key <allowedTool> The document has no field "allowedTool". (did you mean "allowedTools"?)',
       'one.md:4:1 alias-twice <turnCap> "turnCap" and "turn_cap" are the same field. (remove one of them)',
-      'one.md:5:13 wrong-type <some> "visibility" is "some", but has to be one of "allowed", "session".',
-      'one.md:7:14 wrong-type <0> "maxTokens" is 0, but has to be a whole number from 1.',
+      'one.md:5:13 wrong-type <some> "visibility" is "some", but must be one of "allowed", "session".',
+      'one.md:7:14 wrong-type <0> "maxTokens" is 0, but must be a whole number from 1.',
       'one.md:8:3 unknown-key <maxToken> "limits" has no field "maxToken". (did you mean "maxTokens"?)',
     ]);
   });
@@ -179,7 +179,7 @@ retry_policy: { max_attempts: 4, backoff: none }`;
     ["skills: [../x]", /one\.md:8:10 wrong-name <\.\.\/x> "\.\.\/x" is not the name of a skill/],
     ["resolutionPolicy: retry-later", /one\.md:8:1 warning no-effect <resolutionPolicy> /],
     ["retries: 1\nretryPolicy: { maxAttempts: 2 }", /one\.md:9:1 alias-twice <retryPolicy> /],
-    ["inputSchema: { type: string }", /one\.md:8:1 wrong-type <inputSchema> inputSchema describes an object/],
+    ["inputSchema: { type: string }", /one\.md:8:1 wrong-type <inputSchema> inputSchema must describe an object/],
   ])("%j is reported", async (more, expected) => {
     const found = await problems({ "pipeline.yaml": ONE, "one.md": stage("Work.", more) });
     expect(found.join("\n")).toMatch(expected);
@@ -193,7 +193,7 @@ retry_policy: { max_attempts: 4, backoff: none }`;
     ],
     [
       "completionTool: submit\ncompletionSchema: { type: array }",
-      /^one\.md:3:1 wrong-type <completionSchema> completionSchema describes an object/,
+      /^one\.md:3:1 wrong-type <completionSchema> completionSchema must describe an object/,
     ],
     [
       "completionTool: submit\ncompletionSchema: { type: object, properties: 5 }",

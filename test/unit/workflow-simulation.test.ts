@@ -264,16 +264,16 @@ test("a file of outcomes is read with the place of each mistake", () => {
   ).toEqual([]);
   expect(read({})).toEqual(['is not a list | write [{ "event": "READY" }]']);
   expect(read([1, {}, { evnt: "A" }, { event: 1 }, { event: "A", date: {} }, { event: "A", output: 1 }])).toEqual([
-    "[0] | is not an object | write one of event, output, failure, skipped, pause, approve, interrupt, children",
-    "[1] | has no outcome | there is event, output, failure, skipped, pause, approve, interrupt, children",
+    "[0] | is not an object | use one of event, output, failure, skipped, pause, approve, interrupt, children",
+    "[1] | has no outcome | use one of event, output, failure, skipped, pause, approve, interrupt, children",
     expect.stringContaining('[2] | has no outcome | did you mean "event"?'),
-    "[3].event | is the name of an event",
-    expect.stringContaining('[4] | has no "date" beside event | did you mean "data"?'),
+    "[3].event | must be the name of an event",
+    expect.stringContaining('[4] | cannot have "date" beside event | did you mean "data"?'),
     "[5] | has both event and output | write two outcomes",
   ]);
   expect(read([{ failure: "tol" }, { children: { a: { failure: 1 }, b: 2 } }, { state: 1, event: "A" }])).toEqual([
-    expect.stringContaining('[0].failure | is the code of a failure | did you mean "tool"?'),
-    expect.stringContaining("[1].children.a.failure | is the code of a failure"),
-    "[2].state | is the name of a state",
+    expect.stringContaining('[0].failure | must be the code of a failure | did you mean "tool"?'),
+    expect.stringContaining("[1].children.a.failure | must be the code of a failure"),
+    "[2].state | must be the name of a state",
   ]);
 });

@@ -156,7 +156,7 @@ test("unknown keys are errors with a suggestion, but not in meta and context", a
   });
   expect(loaded.diagnostics.map(({ rule, path, suggestion }) => [rule, path, suggestion])).toEqual([
     ["unknown-key", "states.working.on.DONE.require_approval", 'did you mean "requires_approval"?'],
-    ["unknown-key", "states.working.gaurd", expect.stringContaining("there is")],
+    ["unknown-key", "states.working.gaurd", expect.stringContaining("use one of type")],
     ["unknown-key", "guard", 'did you mean "guards"?'],
   ]);
 });
@@ -532,7 +532,7 @@ test("a fork has at least one branch", async () => {
   const on = (branches: object) => ({ GO: { fork: { branches, on_complete: "done" } }, FAIL: "failed" });
   const none = await loadDocument(around({ on: on({}) }));
   expect(none.diagnostics.map(({ message }) => message)).toEqual([
-    '"branches" is an empty object, but has to be an object with at least one entry.',
+    '"branches" is an empty object, but must be an object with at least one entry.',
   ]);
   const broken = await loadDocument(around({ on: on({ one: { initial: "working" } }) }));
   expect(ruleLines(broken)).toEqual(["missing-field states.working.on.GO.fork.branches.one"]);

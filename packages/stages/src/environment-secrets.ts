@@ -14,7 +14,7 @@ export function environmentSecrets(
   return sessionSecrets(env, { named: [...named, ...providerKeys()], passed: [], values: [] }).filter;
 }
 
-/** The environment without those secrets, for a program that is no tool of a run. `passed` are variables that it gets in any case. */
+/** The environment without those secrets, for a program that is not a tool of a run. `passed` are variables that it gets in any case. */
 export function environmentWithoutSecrets(
   env: Readonly<Record<string, string | undefined>>,
   named: readonly string[],

@@ -125,7 +125,7 @@ async function watchRun(
   };
   const suspended = (event: SluiceEvent): void => {
     flush(event);
-    // A sleep is no stop: the run continues at its time.
+    // A sleep is not a stop: the run continues at its time.
     if (event.data.reason === "sleeping") return;
     const isOpen = reducer.view().requests.length > 0;
     const resume = line(["resume", runId, ...(isOpen ? ["--wait"] : [])]);

@@ -135,7 +135,7 @@ const isInteractor = (value: unknown): value is Interactor =>
   isObject(value) && typeof value.name === "string" && value.name.trim() !== "" && typeof value.answer === "function";
 const isFunction = (value: unknown): value is GuardHook => typeof value === "function";
 
-/** Throws for settings that are none, as a pipeline with them is refused. */
+/** Throws for invalid settings, with which a pipeline would be refused too. */
 function checkRetry(retry: ProviderRetry): void {
   const report = createReport();
   checkProviderFaults(report, { retry });
@@ -269,7 +269,7 @@ function invalid(file: string, problems: readonly Problem[]): Error {
 
 function suggestionFor(word: string, known: readonly string[]): string {
   const close = didYouMean(word, known);
-  return close === undefined ? `use one of ${known.join(", ")}` : `did you mean ${close}?`;
+  return close === undefined ? `use one of ${known.join(", ")}` : `did you mean "${close}"?`;
 }
 
 function duplicates(path: string, names: readonly string[]): readonly Problem[] {

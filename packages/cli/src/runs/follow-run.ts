@@ -103,12 +103,11 @@ function suspendedText(
     const when =
       retryAt === undefined
         ? ""
-        : `; ${line(["serve"])}, or ${line(["wake"])}, does so at ${timeWithCountdown(retryAt, Date.now())}`;
-    return `the run is suspended and continues where it stopped with: ${resume}${when}`;
+        : `; ${line(["serve"])}, or ${line(["wake"])}, continues it at ${timeWithCountdown(retryAt, Date.now())}`;
+    return `the run is suspended; to continue where it stopped: ${resume}${when}`;
   }
   if (reason !== "sleeping" || wakeAt === undefined) return `the run is suspended; resume it with: ${resume}`;
-  const by = `${line(["serve"])}, or by ${line(["wake"])}`;
-  return `the run sleeps until ${timeWithCountdown(wakeAt, Date.now())}; it is then continued by ${by}. To wait for it here: ${resume}`;
+  return `the run sleeps until ${timeWithCountdown(wakeAt, Date.now())}; then ${line(["serve"])}, or ${line(["wake"])}, continues it. To wait here: ${resume}`;
 }
 
 /** Shorter sleeps are not worth a word. */

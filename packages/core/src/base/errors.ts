@@ -52,7 +52,7 @@ export function isSluiceError(value: unknown, code?: string): value is SluiceErr
 /** The message of any thrown value. */
 export function messageOf(thrown: unknown): string {
   try {
-    // It may be no text, and reading it may throw.
+    // It may not be a text, and reading it may throw.
     const said: unknown = thrown instanceof Error ? thrown.message : thrown;
     return withoutExcerpt(String(said));
   } catch (unprintable) {

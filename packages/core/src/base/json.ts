@@ -11,7 +11,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null;
 }
 
-/** Whether a value must be awaited. Promises of other libraries and of other realms are no `Promise` of this one. */
+/** Whether a value must be awaited. Promises of other libraries and of other realms are not a `Promise` of this one. */
 export function isPromiseLike<T>(value: Promise<T> | T): value is Promise<T> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
@@ -242,7 +242,7 @@ function isLike<T>(copy: Json, of: T): copy is Json & T {
   return typeof copy === typeof (of ?? null);
 }
 
-/** Undefined if the value is not JSON. Members that are no objects are not visited: every call is copied, and most of its members are such. */
+/** Undefined if the value is not JSON. Members that are not objects are not visited: every call is copied, and most of its members are such. */
 function copyOf(value: unknown, depth: number, rules: JsonRules): Json | undefined {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   // Turns -0, which JSON does not have, into 0.

@@ -35,7 +35,7 @@ function inside(path: string, rest: string): string {
 }
 
 const MAX_WORD = 64;
-/** More edits are no misspelling. */
+/** More edits are not a misspelling. */
 const MOST_EDITS = 8;
 /** Candidates that are compared: a file can make up thousands of names, and mistake all of them. */
 const MOST_CANDIDATES = 250;
@@ -65,8 +65,8 @@ export function suggestOneOf(word: string, candidates: Iterable<string>): string
   const all = [...candidates];
   const close = didYouMean(word, all);
   if (close !== undefined) return `did you mean "${close}"?`;
-  if (all.length === 0) return undefined;
-  return `there is ${all.slice(0, 12).join(", ")}${all.length > 12 ? ", …" : ""}`;
+  if (all.length < 2) return all.length === 0 ? undefined : `use ${all.join("")}`;
+  return `use one of ${all.slice(0, 12).join(", ")}${all.length > 12 ? ", …" : ""}`;
 }
 
 /**
@@ -109,7 +109,7 @@ const INHERITED: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object
 
 /** What is wrong with an id; undefined if nothing is. */
 export function idFault(id: unknown): string | undefined {
-  if (typeof id !== "string") return `an id is a string, not ${id === null ? "null" : typeof id}`;
+  if (typeof id !== "string") return `an id must be a string, not ${id === null ? "null" : typeof id}`;
   if (RESERVED_IDS.has(id)) return `"${id}" is reserved`;
   if (INHERITED.has(id)) return `"${id}" is a name every object has`;
   if (!ID_GRAMMAR.test(id))

@@ -137,7 +137,7 @@ function fileOf(address: string): string | undefined {
   try {
     return fileURLToPath(address.replace(/[?#].*$/s, ""));
   } catch {
-    // An address that names no file is no place.
+    // An address that names no file is not a place.
     return undefined;
   }
 }

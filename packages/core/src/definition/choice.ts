@@ -383,7 +383,7 @@ function readFanOut(value: Fields, states: States): ParsedChoice {
   const extra = extraKeys(value, ["kind", "siblings", "join", "input", "onFailure"]);
   if (extra !== undefined) return extra;
   if (!Array.isArray(siblings) || siblings.length === 0) return refuse("fanOut() needs at least one sibling");
-  if (onFailure !== "cancel" && onFailure !== "settle") return refuse('onFailure is "cancel" or "settle"');
+  if (onFailure !== "cancel" && onFailure !== "settle") return refuse('onFailure must be "cancel" or "settle"');
   const read: SiblingShape[] = [];
   for (const entry of siblings) {
     const sibling = readSibling(entry, states);
@@ -406,8 +406,8 @@ function readForEach(value: Fields, states: States, maxItems: number): ParsedCho
     (state === join ? refuse(`the join ${String(join)} is also the state of the list`) : undefined);
   if (fault !== undefined) return fault;
   if (typeof state !== "string" || typeof join !== "string") return refuse("forEach() names no state and no join");
-  if (onFailure !== "cancel" && onFailure !== "settle") return refuse('onFailure is "cancel" or "settle"');
-  if (maxParallel !== undefined && !isCount(maxParallel)) return refuse("maxParallel is a whole number from 1");
+  if (onFailure !== "cancel" && onFailure !== "settle") return refuse('onFailure must be "cancel" or "settle"');
+  if (maxParallel !== undefined && !isCount(maxParallel)) return refuse("maxParallel must be a whole number from 1");
   if (!Array.isArray(items)) return refuse("the items of forEach() are not a list");
   if (items.length > maxItems)
     return refuse(`the list has ${items.length} items, and limits.maxItems allows ${maxItems}`);
@@ -431,7 +431,7 @@ function readFork(value: Fields, states: States): ParsedChoice {
   const { branches, join = "all", onComplete, onFail, input } = value;
   const extra = extraKeys(value, ["kind", "branches", "join", "onComplete", "onFail", "input"]);
   if (extra !== undefined) return extra;
-  if (join !== "all" && join !== "any") return refuse('the join of fork() is "all" or "any"');
+  if (join !== "all" && join !== "any") return refuse('the join of fork() must be "all" or "any"');
   if (!isFields(branches) || Object.keys(branches).length === 0) return refuse("fork() needs at least one branch");
   const read: BranchShape[] = [];
   for (const [key, branch] of Object.entries(branches)) {
@@ -448,7 +448,7 @@ function readBranch(key: string, branch: unknown, states: States): BranchShape |
   const what = `the branch ${JSON.stringify(key.slice(0, 80))}`;
   const fault = idFault(key);
   if (fault !== undefined) return refuse(`the key of a branch: ${fault}`);
-  if (!isFields(branch)) return refuse(`${what} is { initial, terminal }`);
+  if (!isFields(branch)) return refuse(`${what} must be { initial, terminal }`);
   const { initial, terminal, input } = branch;
   const wrong =
     extraKeys(branch, ["initial", "terminal", "input"]) ??
@@ -517,10 +517,10 @@ function keyFault(key: unknown): string | undefined {
 
 function readSibling(entry: unknown, states: States): SiblingShape | Refused {
   if (typeof entry === "string") return siblingFault(entry, states, "a sibling") ?? { state: entry, input: undefined };
-  if (!isFields(entry) || entry.kind !== "to") return refuse('a sibling is a name or to("name", input)');
+  if (!isFields(entry) || entry.kind !== "to") return refuse('a sibling must be a name or to("name", input)');
   const reading = readTo(entry, states);
   if (!reading.ok) return reading;
-  if (reading.shape.kind !== "to") return refuse("a sibling is a state");
+  if (reading.shape.kind !== "to") return refuse("a sibling must be a state");
   if (reading.shape.context !== undefined) return refuse("a sibling cannot change the context");
   const fault = siblingFault(reading.shape.state, states, "a sibling");
   if (fault !== undefined) return fault;
@@ -548,8 +548,9 @@ function readStageList(value: Fields, states: States, output: unknown): ParsedCh
   const extra = extraKeys(value, ["stages", "execution", "join"]);
   if (extra !== undefined) return extra;
   if (!Array.isArray(stages) || !stages.every((name) => typeof name === "string"))
-    return refuse("stages is a list of names");
-  if (execution !== "sequential" && execution !== "parallel") return refuse('execution is "sequential" or "parallel"');
+    return refuse("stages must be a list of names");
+  if (execution !== "sequential" && execution !== "parallel")
+    return refuse('execution must be "sequential" or "parallel"');
   if (stages.length === 0) return { ok: true, shape: { kind: "done", output } };
   const [only, ...more] = stages;
   if (execution === "parallel") {
@@ -566,8 +567,8 @@ const LONGEST_EVENT = 200;
 
 /** Why a text cannot be the name of an event; undefined if it can. */
 export function eventFault(event: unknown): string | undefined {
-  if (typeof event !== "string") return "is the name of an event";
-  if (event.trim() !== event || event === "") return "has at least one character, and no spaces around it";
+  if (typeof event !== "string") return "must be the name of an event";
+  if (event.trim() !== event || event === "") return "must have at least one character, and no spaces around it";
   return sentEventFault(event);
 }
 
@@ -583,7 +584,7 @@ export function readPatch(
 ): { readonly ok: true; readonly value: JsonObject } | { readonly ok: false; readonly reason: string } {
   const own = toJsonValue(value);
   if (!own.ok) return { ok: false, reason: `the context is not JSON: ${own.fault}` };
-  if (!isJsonObject(own.value)) return { ok: false, reason: "the context is an object" };
+  if (!isJsonObject(own.value)) return { ok: false, reason: "the context must be an object" };
   const bad = Object.keys(own.value).find((key) => key.startsWith("_") || key === "constructor");
   return bad === undefined
     ? { ok: true, value: own.value }

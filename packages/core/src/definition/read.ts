@@ -99,7 +99,7 @@ export function readDefinition(definition: PipelineDefinition): {
   };
   checkLimits(report, "limits", definition.limits, "run");
   checkProviderFaults(report, { retry, onProviderFault });
-  if (onCall !== undefined && typeof onCall !== "function") report.add("onCall", "is a function");
+  if (onCall !== undefined && typeof onCall !== "function") report.add("onCall", "must be a function");
   const isValid = report.problems.length === 0 && [...states.values()].every((state) => state.problems === undefined);
   const digest = isValid ? fingerprintOf(report, facts) : "";
   // Its hooks and limits are those of every run, so they stay as they were read.
@@ -127,7 +127,7 @@ function frozen(given: StateSpec): StateSpec {
 function readStates(report: Report, stages: unknown): ReadonlyMap<string, StateSpec> {
   const states = new Map<string, StateSpec>();
   if (typeof stages !== "object" || stages === null) {
-    report.add("stages", "is an object of states");
+    report.add("stages", "must be an object of states");
     return states;
   }
   for (const [id, state] of Object.entries(stages)) {
@@ -148,7 +148,7 @@ function readOrchestrator(
 ): StateSpec | undefined {
   if (orchestrator === undefined) return undefined;
   if (!isObject(orchestrator)) {
-    report.add("orchestrator", 'is an object: { instructions: "…" }');
+    report.add("orchestrator", 'must be an object: { instructions: "…" }');
     return undefined;
   }
   const { problems, ...state } = orchestratorState(orchestrator, [...states.keys()]);
@@ -198,7 +198,8 @@ function readRoutes(
   }
   if (transitions !== undefined) return { kind: "table", rows: readRows(report, transitions) };
   const routes = new Map<string, StateRoutes>();
-  if (next !== undefined && (typeof next !== "object" || next === null)) report.add("next", "is an object of routes");
+  if (next !== undefined && (typeof next !== "object" || next === null))
+    report.add("next", "must be an object of routes");
   for (const [id, entry] of Object.entries(next ?? {})) {
     const isChooser = states.get(id)?.chooses !== undefined;
     const read = entry === undefined ? undefined : readRoute(report, `next.${id}`, entry, isChooser);
@@ -215,14 +216,14 @@ function readRoute(
 ): StateRoutes | undefined {
   if (typeof entry === "function") return withTargets({ completed: entry });
   if (typeof entry !== "object" || entry === null) {
-    report.add(path, "is a function, or an object with completed and optionally failed and skipped");
+    report.add(path, "must be a function, or an object with completed and optionally failed and skipped");
     return undefined;
   }
   report.unknownKeys(path, entry, STATUSES);
   const { completed, failed, skipped } = entry;
   for (const status of STATUSES) {
     if (entry[status] !== undefined && typeof entry[status] !== "function")
-      report.add(`${path}.${status}`, "is a function");
+      report.add(`${path}.${status}`, "must be a function");
   }
   if (completed === undefined && !isChooser) {
     report.add(path, "has no route for success", "add completed");
@@ -243,20 +244,21 @@ function withTargets(routes: RoutesByStatus): StateRoutes {
 }
 
 function checkRowInput(report: Report, path: string, input: unknown, target: AnyChoice): void {
-  if (typeof input !== "function") report.add(path, "is a function", "write the input into the choice: to(…, input)");
+  if (typeof input !== "function")
+    report.add(path, "must be a function", "write the input into the choice: to(…, input)");
   else if ("stages" in target || target.kind !== "to" || target.input !== undefined)
-    report.add(path, "is for a row that leads to one state and gives it no other input");
+    report.add(path, "is only for a row that leads to one state and gives it no other input");
 }
 
 function readRows(report: Report, transitions: readonly RowOptions[]): readonly RowSpec[] {
   if (!Array.isArray(transitions)) {
-    report.add("transitions", "is a list of rows");
+    report.add("transitions", "must be a list of rows");
     return [];
   }
   return transitions.flatMap((row: RowOptions, index): readonly RowSpec[] => {
     const path = `transitions[${index}]`;
     if (typeof row !== "object" || row === null) {
-      report.add(path, "is a row: { from, on, to }");
+      report.add(path, "must be a row: { from, on, to }");
       return [];
     }
     report.unknownKeys(path, row, ROW_KEYS);
@@ -266,7 +268,7 @@ function readRows(report: Report, transitions: readonly RowOptions[]): readonly 
     const approval = readApproval(report, `${path}.approval`, row.approval);
     const target = typeof row.to === "string" ? to(row.to) : row.to;
     if (input !== undefined) checkRowInput(report, `${path}.input`, input, target);
-    if (label !== undefined && typeof label !== "string") report.add(`${path}.label`, "is a text");
+    if (label !== undefined && typeof label !== "string") report.add(`${path}.label`, "must be a text");
     return [
       {
         from,
@@ -287,7 +289,7 @@ function checkTrigger(report: Report, path: string, on: unknown): void {
     const fault = eventFault(on.event);
     if (fault !== undefined) report.add(`${path}.event`, fault);
   } else if (typeof on !== "string" || !ROW_RESULTS.includes(on)) {
-    report.add(path, `is one of ${ROW_RESULTS.join(", ")}, or { event: "NAME" }`);
+    report.add(path, `must be one of ${ROW_RESULTS.join(", ")}, or { event: "NAME" }`);
   }
 }
 
@@ -296,14 +298,14 @@ function readGuard(report: Report, path: string, when: WhenFunction | Guard | un
   if (typeof when === "function") return functionGuard(when);
   if (typeof when === "object" && when !== null && typeof when.text === "string" && typeof when.evaluate === "function")
     return when;
-  report.add(path, "is a function, or a guard: { text, evaluate }");
+  report.add(path, "must be a function, or a guard: { text, evaluate }");
   return undefined;
 }
 
 function readApproval(report: Report, path: string, approval: unknown): RowSpec["approval"] {
   if (approval === undefined) return undefined;
   if (!isObject(approval)) {
-    report.add(path, 'is an object: { message: "Deploy?" }', "{} asks without a message");
+    report.add(path, 'must be an object: { message: "Deploy?" }', "{} asks without a message");
     // A row is never freed of an approval that it asked for.
     return {};
   }
@@ -311,14 +313,14 @@ function readApproval(report: Report, path: string, approval: unknown): RowSpec[
   const { message } = approval;
   if (message === undefined) return {};
   if (typeof message === "string") return { message };
-  report.add(`${path}.message`, "is a text");
+  report.add(`${path}.message`, "must be a text");
   return {};
 }
 
 function readInterrupts(report: Report, interrupts: unknown): readonly InterruptSpec[] {
   if (interrupts === undefined) return [];
   if (!isObject(interrupts)) {
-    report.add("interrupts", "is an object of interrupts by name");
+    report.add("interrupts", "must be an object of interrupts by name");
     return [];
   }
   return Object.entries(interrupts).flatMap(([name, given]): readonly InterruptSpec[] => {
@@ -326,14 +328,14 @@ function readInterrupts(report: Report, interrupts: unknown): readonly Interrupt
     const fault = idFault(name);
     if (fault !== undefined) report.add(path, fault);
     if (!isObject(given)) {
-      report.add(path, 'is an object: { files: "src/**", target: "review" }');
+      report.add(path, 'must be an object: { files: "src/**", target: "review" }');
       return [];
     }
     report.unknownKeys(path, given, ["files", "target"]);
     const { files, target } = given;
-    if (typeof target !== "string") report.add(`${path}.target`, "is the name of a state");
+    if (typeof target !== "string") report.add(`${path}.target`, "must be the name of a state");
     if (typeof files !== "string" || files === "") {
-      report.add(`${path}.files`, "is a pattern of paths in the workspace", "src/**");
+      report.add(`${path}.files`, "must be a pattern of paths in the workspace", "src/**");
       return [];
     }
     const scope = readPathScope(files);
@@ -346,7 +348,7 @@ function readPipelines(report: Report, pipelines: unknown): ReadonlyMap<string, 
   const specs = new Map<string, PipelineSpec>();
   if (pipelines === undefined) return specs;
   if (!isObject(pipelines)) {
-    report.add("pipelines", "is an object of pipelines by name");
+    report.add("pipelines", "must be an object of pipelines by name");
     return specs;
   }
   for (const [name, given] of Object.entries(pipelines)) {
@@ -361,17 +363,17 @@ function readPipelines(report: Report, pipelines: unknown): ReadonlyMap<string, 
 function readMeta(report: Report, meta: unknown): PipelineMeta | undefined {
   if (meta === undefined) return undefined;
   if (!isObject(meta)) {
-    report.add("meta", 'is an object: { dangerLevel: "moderate" }');
+    report.add("meta", 'must be an object: { dangerLevel: "moderate" }');
     return undefined;
   }
   report.unknownKeys("meta", meta, META_KEYS);
   const { dangerLevel, captureOutput, onFinal } = meta;
   const level = DANGER_LEVELS.find((known) => known === dangerLevel);
   if (dangerLevel !== undefined && level === undefined)
-    report.add("meta.dangerLevel", `is one of ${DANGER_LEVELS.join(", ")}`);
+    report.add("meta.dangerLevel", `must be one of ${DANGER_LEVELS.join(", ")}`);
   if (captureOutput !== undefined && typeof captureOutput !== "boolean")
-    report.add("meta.captureOutput", "is true or false");
-  if (onFinal !== undefined && onFinal !== "release") report.add("meta.onFinal", 'is "release"');
+    report.add("meta.captureOutput", "must be true or false");
+  if (onFinal !== undefined && onFinal !== "release") report.add("meta.onFinal", 'must be "release"');
   return {
     ...(level === undefined ? {} : { dangerLevel: level }),
     ...(typeof captureOutput === "boolean" ? { captureOutput } : {}),

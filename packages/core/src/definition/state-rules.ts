@@ -108,13 +108,13 @@ const RUN_LIMITS = [...CAPS, "maxVisits", "maxHops", "maxItems"];
 export function checkLimits(report: Report, path: string, limits: unknown, of: "state" | "run"): void {
   if (limits === undefined) return;
   if (typeof limits !== "object" || limits === null) {
-    report.add(path, "is an object of limits");
+    report.add(path, "must be an object of limits");
     return;
   }
   report.unknownKeys(path, limits, of === "run" ? RUN_LIMITS : STATE_LIMITS);
   for (const [name, value] of Object.entries(limits)) {
     if (value === undefined) continue;
-    const wanted = name === "maxCostUsd" ? "is a number above 0, in US dollars" : "is a whole number from 1";
+    const wanted = name === "maxCostUsd" ? "must be a number above 0, in US dollars" : "must be a whole number from 1";
     const fits = name === "maxCostUsd" ? isAmount(value) : isCount(value);
     if (!fits) report.add(`${path}.${name}`, wanted, "omit it for no limit");
   }
@@ -128,19 +128,19 @@ export function checkProviderFaults(
   { retry, onProviderFault }: { readonly retry?: unknown; readonly onProviderFault?: unknown },
 ): void {
   if (onProviderFault !== undefined && onProviderFault !== "suspend" && onProviderFault !== "fail")
-    report.add("onProviderFault", 'is "suspend" or "fail"');
+    report.add("onProviderFault", 'must be "suspend" or "fail"');
   if (retry === undefined) return;
   if (typeof retry !== "object" || retry === null) {
-    report.add("retry", "is an object: { maxElapsedMs: 300_000 }");
+    report.add("retry", "must be an object: { maxElapsedMs: 300_000 }");
     return;
   }
   report.unknownKeys("retry", retry, RETRY);
   for (const [name, value] of Object.entries(retry)) {
     if (value === undefined) continue;
-    if (name === "maxAttempts" && !isCount(value)) report.add("retry.maxAttempts", "is a whole number from 1");
-    if (name === "factor" && !isNumberFrom(1, value)) report.add("retry.factor", "is a number from 1");
+    if (name === "maxAttempts" && !isCount(value)) report.add("retry.maxAttempts", "must be a whole number from 1");
+    if (name === "factor" && !isNumberFrom(1, value)) report.add("retry.factor", "must be a number from 1");
     if ((name === "maxElapsedMs" || name === "initialMs") && !isNumberFrom(0, value))
-      report.add(`retry.${name}`, "is a number of milliseconds from 0");
+      report.add(`retry.${name}`, "must be a number of milliseconds from 0");
   }
 }
 
@@ -159,7 +159,7 @@ const LONGEST_VALUE = 32_768;
 export function readEnvironment(report: Report, path: string, env: unknown): StateEnvironment | undefined {
   if (env === undefined) return undefined;
   if (typeof env !== "object" || env === null || Array.isArray(env)) {
-    report.add(path, 'is an object: { set: { NODE_ENV: "test" }, block: ["DATABASE_URL"] }');
+    report.add(path, 'must be an object: { set: { NODE_ENV: "test" }, block: ["DATABASE_URL"] }');
     return undefined;
   }
   const before = report.problems.length;
@@ -175,7 +175,7 @@ function readBlocked(report: Report, path: string, block: unknown): readonly str
   const names: readonly unknown[] = Array.isArray(block) ? block : [undefined];
   const found = names.filter((name) => typeof name === "string" && isVariable(name));
   if (found.length === names.length) return found.map(String);
-  report.add(path, "is a list of names of variables", '["DATABASE_URL"]');
+  report.add(path, "must be a list of names of variables", '["DATABASE_URL"]');
   return undefined;
 }
 
@@ -188,7 +188,7 @@ export function readVariables(
 ): Readonly<Record<string, string>> | undefined {
   if (set === undefined) return undefined;
   if (typeof set !== "object" || set === null || Array.isArray(set)) {
-    report.add(path, "is an object of variables with their values", '{ NODE_ENV: "test" }');
+    report.add(path, "must be an object of variables with their values", '{ NODE_ENV: "test" }');
     return undefined;
   }
   const entries = Object.entries(set).map(([name, value]: [string, unknown]) => {
@@ -199,7 +199,7 @@ export function readVariables(
     if (typeof value === "string" && value.length <= LONGEST_VALUE && value.isWellFormed() && !value.includes("\0"))
       return [name, value] as const;
     // Without the value, which may be secret.
-    report.add(at, `is a text of at most ${LONGEST_VALUE} characters, without NUL`);
+    report.add(at, `must be a text of at most ${LONGEST_VALUE} characters, without NUL`);
     return [name, ""] as const;
   });
   return Object.fromEntries(entries);

@@ -44,7 +44,7 @@ const COMMON_KEYS = [
  */
 export function stateSpec(kind: string, common: CommonOptions, { keys, problems, ...own }: KindDefinition): StateSpec {
   const report = createReport();
-  const kindFault = typeof kind === "string" ? idFault(kind) : "is the name of a kind";
+  const kindFault = typeof kind === "string" ? idFault(kind) : "must be the name of a kind";
   if (kindFault !== undefined) report.add("kind", kindFault);
   report.include("", problems);
   // Options without parts are data, which the fingerprint covers as a whole.
@@ -62,7 +62,7 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
   checkSandbox(report, sandbox);
   const environment = readEnvironment(report, "env", env);
   for (const hook of HOOKS) {
-    if (common[hook] !== undefined && typeof common[hook] !== "function") report.add(hook, "is a function");
+    if (common[hook] !== undefined && typeof common[hook] !== "function") report.add(hook, "must be a function");
   }
   return {
     ...own,
@@ -102,7 +102,7 @@ export function schemaAt<T>(report: Report, path: string, schema: Schema<T> | Js
 export function readEnvelope(report: Report, allowedTools: readonly AllowedTool[] | undefined): readonly ToolPattern[] {
   if (allowedTools === undefined) return [];
   if (!Array.isArray(allowedTools)) {
-    report.add("allowedTools", "is a list of tool patterns", "[] allows none; leave it out for no envelope");
+    report.add("allowedTools", "must be a list of tool patterns", "[] allows none; leave it out for no envelope");
     return [];
   }
   const patterns: ToolPattern[] = [];
@@ -118,26 +118,27 @@ export function readEnvelope(report: Report, allowedTools: readonly AllowedTool[
 function checkRetryPolicy(report: Report, policy: unknown): void {
   if (policy === undefined) return;
   if (typeof policy !== "object" || policy === null) {
-    report.add("retryPolicy", "is an object: { maxAttempts: 3 }");
+    report.add("retryPolicy", "must be an object: { maxAttempts: 3 }");
     return;
   }
   report.unknownKeys("retryPolicy", policy, ["maxAttempts"]);
   if (!("maxAttempts" in policy) || !isCount(policy.maxAttempts)) {
-    report.add("retryPolicy.maxAttempts", "is a whole number from 1", "1 means no second attempt");
+    report.add("retryPolicy.maxAttempts", "must be a whole number from 1", "1 means no second attempt");
   }
 }
 
 function checkSandbox(report: Report, sandbox: unknown): void {
   if (sandbox === undefined) return;
   if (typeof sandbox !== "object" || sandbox === null) {
-    report.add("sandbox", 'is an object: { scratch: ["coverage"] }');
+    report.add("sandbox", 'must be an object: { scratch: ["coverage"] }');
     return;
   }
   report.unknownKeys("sandbox", sandbox, ["network", "scratch"]);
-  if ("network" in sandbox && typeof sandbox.network !== "boolean") report.add("sandbox.network", "is true or false");
+  if ("network" in sandbox && typeof sandbox.network !== "boolean")
+    report.add("sandbox.network", "must be true or false");
   if (!("scratch" in sandbox)) return;
   if (!Array.isArray(sandbox.scratch) || !sandbox.scratch.every(isScratchFolder))
-    report.add("sandbox.scratch", "is a list of folders of the workspace", '["coverage", "node_modules/.cache"]');
+    report.add("sandbox.scratch", "must be a list of folders of the workspace", '["coverage", "node_modules/.cache"]');
 }
 
 /** Whether a path names an unprotected folder inside the workspace. */
@@ -173,7 +174,7 @@ export function state(given: CustomOptions): State {
 /** Defines a final state: entering it ends the run with this outcome. It has no body and no routes, and counts no visit. */
 export function final(outcome: FinalOutcome): State<never, undefined> {
   const isKnown = outcome === "completed" || outcome === "failed" || outcome === "cancelled";
-  const problems = isKnown ? [] : [{ path: "final", message: "is completed, failed or cancelled" }];
+  const problems = isKnown ? [] : [{ path: "final", message: "must be completed, failed or cancelled" }];
   const shape = { outcome: String(outcome) };
   const own = { shape, parts: shape, keys: [], problems };
   return { kind: FINAL, spec: { ...stateSpec(FINAL, { allowedTools: [] }, own), final: { outcome } } };

@@ -193,7 +193,7 @@ export interface OrchestratorOptions extends ModelSettings {
   /** Where the run continues the first time that it does not choose. Without it, the run fails with code `orchestrator`. */
   readonly fallback?: RouteFallback;
 }
-/** Makes a target that is no state of the pipeline a compile error; a list made at run time is checked when it is defined. */
+/** A target that is not a state of the pipeline is a compile error; a list made at run time is checked when it is defined. */
 export type TargetsWithin<S> = {
   readonly [K in keyof S]: S[K] extends { readonly targets: readonly (infer T)[] }
     ? string extends T

@@ -284,7 +284,7 @@ function amountsText(cost: StepCost): string {
   return `{${known.join(",")}}`;
 }
 
-/** What a record says its step used or may use; a member that is no number is NaN. Undefined for a record without a cost. */
+/** What a record says its step used or may use; a member that is not a number is NaN. Undefined for a record without a cost. */
 export function readCost({ events }: Pick<JournalRecord, "events">): StepCost | undefined {
   if (!events.startsWith(COST_START)) return undefined;
   const stored = readStored(events)?.cost;

@@ -181,7 +181,7 @@ function parseTurnStep(name: string): StepNameRef | undefined {
 }
 
 /**
- * Whether a state's executor may give a step this name in its attempt: none of the run's own steps has it. What is no text could
+ * Whether a state's executor may give a step this name in its attempt: none of the run's own steps has it. What is not a text could
  * pass for another name here than in the id.
  */
 export function isKindStepName(name: unknown): boolean {

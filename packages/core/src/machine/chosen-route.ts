@@ -58,7 +58,7 @@ function readTarget(chosen: JsonObject, chooser: RouteChooser, said: { readonly 
   if (typeof to !== "string") return no("it names no target");
   if (!chooser.targets.includes(to)) {
     const hint = suggestOneOf(to, chooser.targets) ?? "";
-    return no(`it chose ${JSON.stringify(cut(to, 80))}, which is none of its targets; ${hint}`);
+    return no(`it chose ${JSON.stringify(cut(to, 80))}, which is not one of its targets; ${hint}`);
   }
   const choice = { kind: "to", state: to, input } as const;
   if (prompt === undefined) return { ok: true, choice, ...said };
@@ -73,7 +73,8 @@ function readEnd(chosen: JsonObject, { ends }: RouteChooser, said: { readonly re
   const [extra] = Object.keys(others);
   if (extra !== undefined) return no(`the end of a run has no ${JSON.stringify(cut(extra, 80))}`);
   const outcome = ENDS.find((known) => known === end);
-  if (ends !== true || outcome === undefined) return no("it ended the run, which it may not");
+  if (ends !== true) return no("it ended the run, but only an orchestrator may do that");
+  if (outcome === undefined) return no(`it ended the run, but not as one of ${ENDS.join(", ")}`);
   if (outcome === "completed") return { ok: true, choice: { kind: "done", output }, ...said };
   if (said.reason === undefined) return no(`an end as ${outcome} needs a reason`);
   return { ok: true, choice: { kind: outcome === "failed" ? "fail" : "cancel", reason: said.reason }, ...said };

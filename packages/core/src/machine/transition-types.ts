@@ -113,7 +113,7 @@ export type Child =
   /** A run of another pipeline of `pipelines`; `input` is merged into its initial context. */
   | { readonly kind: "invoke"; readonly key: string; readonly pipeline: string; readonly input: JsonObject };
 
-/** A cap that ends a run. `forks` is the nesting of forks, which is no option. */
+/** A cap that ends a run. `forks` is the nesting of forks, which cannot be set. */
 export type MachineLimit = "maxVisits" | "maxHops" | "forks";
 
 /** `state` is the final state that ended the run. */

@@ -130,7 +130,7 @@ function checkInput(view: MachineView, input: MachineInput): void {
     throw new Error(`${view.pending.id} is running: give the machine the ends of its children`);
   if (input.kind === "result" || input.kind === "interrupted")
     refuseUnknown("a result", input.result, "status", RESULTS);
-  if (input.kind === "event" && typeof input.event !== "string") throw new Error("the name of an event is a text");
+  if (input.kind === "event" && typeof input.event !== "string") throw new Error("the name of an event must be a text");
 }
 
 function checkChildren({ id, choice }: PendingFanOut, ended: readonly ChildEnd[]): void {

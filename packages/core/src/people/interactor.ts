@@ -59,7 +59,7 @@ export function checkAnswer(request: PersonRequest, given: unknown): CheckedAnsw
   const own = toJsonValue(given);
   if (!own.ok) return refused(`the answer is not JSON: ${own.fault}`);
   const answer = own.value;
-  if (!isJson(answer) || !isJsonObject(answer)) return refused("an answer is an object with a kind");
+  if (!isJson(answer) || !isJsonObject(answer)) return refused("an answer must be an object with a kind");
   const kind = field(answer, "kind");
   switch (kind) {
     case "defer":

@@ -27,7 +27,7 @@ export function promptText(prompt: readonly ContentBlock[]): string {
     .trim();
 }
 
-/** Reads `/<pipeline> <task>`, `/resume`, or a task for the default pipeline. A path such as `/etc/hosts` is no command. */
+/** Reads `/<pipeline> <task>`, `/resume`, or a task for the default pipeline. A path such as `/etc/hosts` is not a command. */
 export function readPrompt(text: string, { names, fallback }: AcpPipelines): PromptRequest {
   if (text === "") return { kind: "refused", why: "the prompt has no text" };
   const [, name, task = ""] = /^\/([^\s/]+)(?:\s+([\s\S]*))?$/.exec(text) ?? [];

@@ -145,7 +145,7 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
         calls.report(event);
         return { kind: "continue" };
       case "prompt": {
-        // What an agent asks of another one is no prompt of a person.
+        // What an agent asks another one is not a prompt of a person.
         if (event.agent !== undefined) return { kind: "context", text: run.now().text };
         const other = driver.claim(adapter.host, session);
         if (other !== undefined) return { kind: "context", text: other };

@@ -12,7 +12,7 @@ import { argumentsDigest, type QuestionFacts, type QuestionStates } from "./ques
 
 /**
  * Whether a client may be asked about open requests, and what its answer may do: it approves only what its form shows whole. A
- * client's answer is no proof of a person, since hooks of a host can give it.
+ * client's answer does not prove that a person gave it, since hooks of a host can give it.
  */
 export type ElicitationMode = "off" | "deny-only" | "approve";
 

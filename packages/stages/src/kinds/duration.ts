@@ -17,11 +17,11 @@ export function parseDuration(
   if (ms === undefined || !Number.isFinite(ms))
     return {
       ok: false,
-      message: "is a duration: milliseconds, or a number with ms, s, m, h or d, such as 30s, 15m, 3h or 5d",
+      message: "must be a duration: milliseconds, or a number with ms, s, m, h or d, such as 30s, 15m, 3h or 5d",
     };
   const whole = Math.round(ms);
-  if (whole < 1) return { ok: false, message: "is a duration above 0" };
-  if (whole > LONGEST_MS) return { ok: false, message: "is a duration of at most 3650d" };
+  if (whole < 1) return { ok: false, message: "must be a duration above 0" };
+  if (whole > LONGEST_MS) return { ok: false, message: "must be a duration of at most 3650d" };
   return { ok: true, ms: whole };
 }
 

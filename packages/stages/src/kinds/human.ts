@@ -70,7 +70,7 @@ export function human(given: ErasedOptions): State {
   const { question, answer = TEXT, deadline, onDeadline = "fail", ...common } = given;
   const report = createReport();
   if (typeof question !== "string" || question.trim() === "")
-    report.add("question", "is the text that a person answers");
+    report.add("question", "must be the text that a person answers");
   const text = templateAt(report, "question", String(question));
   const output = answerAt(report, answer);
   const options: HumanSpec = {
@@ -159,7 +159,7 @@ function defaultAt(
   if (onDeadline === "fail") return undefined;
   const own = isObject(onDeadline) && "answer" in onDeadline ? toJsonValue(onDeadline.answer) : undefined;
   if (own === undefined) {
-    report.add("onDeadline", 'is "fail" or { answer: … }');
+    report.add("onDeadline", 'must be "fail" or { answer: … }');
     return undefined;
   }
   if (!own.ok) {

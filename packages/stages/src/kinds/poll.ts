@@ -54,15 +54,15 @@ export function poll(given: CommandFields & Pick<PollOptions<never, unknown, unk
     adds: { attempts: { type: "integer" }, elapsedMs: { type: "integer" } },
     own: (report, { successCodes }) => {
       const every = durationAt(report, "every", given.every);
-      if (given.every === undefined) report.add("every", "is the time between attempts, such as 30s");
-      else if (every !== undefined && every < SHORTEST_MS) report.add("every", "is at least 1s");
+      if (given.every === undefined) report.add("every", "is missing: it is the time between attempts, such as 30s");
+      else if (every !== undefined && every < SHORTEST_MS) report.add("every", "must be at least 1s");
       const notYetCodes = exitCodesAt(report, "notYetCodes", given.notYetCodes) ?? [1].filter(isNoSuccess);
       const both = notYetCodes.find((code) => !isNoSuccess(code));
       if (both !== undefined) report.add("notYetCodes", `${both} is also a code of success`);
       const totalTimeoutMs = durationAt(report, "totalTimeoutMs", given.totalTimeoutMs);
       const { maxAttempts } = given;
       if (maxAttempts !== undefined && !(Number.isSafeInteger(maxAttempts) && maxAttempts >= 1))
-        report.add("maxAttempts", "is a whole number from 1", "omit it for no limit");
+        report.add("maxAttempts", "must be a whole number from 1", "omit it for no limit");
       const options: PollSpec = {
         every: every ?? SHORTEST_MS,
         notYetCodes,

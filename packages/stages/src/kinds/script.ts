@@ -27,7 +27,7 @@ export function script(given: CommandFields & { readonly repeat?: boolean }): St
     kind: SCRIPT,
     keys: ["repeat"],
     own: (report) => {
-      if (typeof repeat !== "boolean") report.add("repeat", "is true or false");
+      if (typeof repeat !== "boolean") report.add("repeat", "must be true or false");
       return { options: { repeat }, parts: repeat ? { repeat: "yes" } : {} };
     },
   });

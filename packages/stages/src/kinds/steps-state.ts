@@ -132,7 +132,7 @@ function isStepsSpec(options: unknown): options is StepsSpec {
 const NOTHING: CompiledTemplate = { paths: [], references: [], render: () => "" };
 
 function messageOf(report: Report, path: string, text: string): CompiledTemplate {
-  if (text.trim() === "") report.add(path, "is the question that a person answers");
+  if (text.trim() === "") report.add(path, "must be the question that a person answers");
   return templateOf(report, path, text);
 }
 

@@ -78,7 +78,7 @@ export function subPipeline<
 export function subPipeline(given: ErasedOptions): State {
   const { pipeline, of, input, output: schema, ...common } = given;
   const report = createReport();
-  if (typeof pipeline !== "string" || pipeline === "") report.add("pipeline", "is a key of the pipelines");
+  if (typeof pipeline !== "string" || pipeline === "") report.add("pipeline", "must be a key of the pipelines");
   const templates: Record<string, CompiledTemplate["references"]> = {};
   const options: SubPipelineSpec = { pipeline, input: inputOf(report, input, templates) };
   const output = schema === undefined ? undefined : schemaAt(report, "output", schema);

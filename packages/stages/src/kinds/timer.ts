@@ -95,7 +95,7 @@ async function waitUntil(scope: ActScope, started: number, until: number): Promi
 
 function readTime(report: Report, length: unknown, until: unknown): TimerSpec {
   if ((length === undefined) === (until === undefined)) {
-    report.add("for", "a timer has either for or until", 'for: "15m", or until: "2027-01-31T09:00:00Z"');
+    report.add("for", "a timer must have either for or until", 'for: "15m", or until: "2027-01-31T09:00:00Z"');
     return { kind: "for", ms: 0 };
   }
   if (length !== undefined) {
@@ -131,7 +131,8 @@ const NUMBER = /^\d{1,16}$/;
 const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
 
 function readPointInTime(value: unknown): PointInTime {
-  const wanted = "is a time in epoch milliseconds, or an ISO 8601 time with its offset such as 2027-01-31T09:00:00Z";
+  const wanted =
+    "must be a time in epoch milliseconds, or an ISO 8601 time with its offset such as 2027-01-31T09:00:00Z";
   const text = typeof value === "string" ? value.trim() : undefined;
   const at =
     text === undefined ? value : NUMBER.test(text) ? Number(text) : ISO.test(text) ? Date.parse(text) : undefined;

@@ -242,7 +242,7 @@ const skillInput = shape.object({
         description: `A file of the skill, relative to its folder. Default: ${SKILL_FILE}.`,
       }),
       (path) => !path.startsWith("/") && !/[\0\\]/.test(path) && !path.split("/").includes(".."),
-      "is a path inside the skill's folder, such as references/forms.md",
+      "must be a path inside the skill's folder, such as references/forms.md",
     ),
   ),
 });

@@ -25,7 +25,7 @@ export interface PlainLines {
 }
 
 const PROMPT = "sluice> ";
-/** An Enter sooner than this after the previous key is part of a paste, and its line is no answer, in milliseconds. */
+/** An Enter sooner than this after the previous key is part of a paste, and its line is not an answer, in milliseconds. */
 const PASTE_MS = 50;
 const ANSWERS = /^\/(?:approve|answer)\b/;
 

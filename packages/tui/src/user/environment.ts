@@ -40,7 +40,7 @@ function homeOf(env: Environment): string {
   throw new SluiceError(
     "Session",
     "trust_unreadable",
-    "HOME is no absolute path, so what you trusted cannot be looked up; set it, or XDG_STATE_HOME",
+    "HOME is not an absolute path, so what you trusted cannot be looked up; set it, or XDG_STATE_HOME",
   );
 }
 

@@ -87,7 +87,7 @@ interface Changes {
   readonly items: LogItem["item"][];
 }
 
-/** The run that a forked run was copied from; undefined for a run that is no fork. */
+/** The run that a forked run was copied from; undefined for a run that is not a fork. */
 function copiedFromIn({ data }: SluiceEvent): string | undefined {
   const origin = field(data.forkedFrom, "runId");
   return typeof origin === "string" ? origin : undefined;

@@ -123,7 +123,7 @@ function wordOf(value: Json, indent?: number): string {
   return typeof value === "string" ? value : JSON.stringify(value, null, indent);
 }
 
-/** '' for what is no text. Not that of `words`, since texts import nothing of other folders. */
+/** '' for what is not a text. Not that of `words`, since texts import nothing of other folders. */
 function textAt(value: Json, key: string): string {
   const text = field(value, key);
   return typeof text === "string" ? text : "";

@@ -33,7 +33,7 @@ export function verbatimLine(
   return rows.map((row, at) => [...(at === 0 ? first : next), ...row]);
 }
 
-/** Like `verbatim`, but broken between words: for text that is no part of what is approved. */
+/** Like `verbatim`, but broken between words: for text that is not part of what is approved. */
 export function quoted(text: string, width: number, style: Style = "plain"): readonly Line[] {
   const columns = Math.max(2, width - BAR_COLUMNS);
   return text.split("\n").flatMap((line) => {

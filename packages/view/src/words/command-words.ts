@@ -26,7 +26,7 @@ export function commandLineOf({ words }: Pick<CommandFacts, "words">): string {
   return [name, ...others].map((word) => (/^[^\s"'\\]+$/.test(word) ? word : JSON.stringify(word))).join(" ");
 }
 
-/** `attempt 3, exit 1`; empty for a state that is no poll, or that does not sleep. */
+/** `attempt 3, exit 1`; empty unless the state is a poll that sleeps. */
 export function polledText({
   polled,
 }: {

@@ -54,12 +54,12 @@ export function readAllow(report: Report, allow: AuthoredAllow): AuthoredRules {
   const known: readonly string[] = ["agent", ...KIND_NAMES];
   report.unknownKeys("allow", allow, KEYS);
   if (!Array.isArray(kinds) || !kinds.every((kind) => known.includes(kind)))
-    report.add("allow.kinds", `is a list of kinds: ${known.join(", ")}`);
-  if (!isTexts(tools)) report.add("allow.tools", "is a list of tools", '["Read", "Grep"], or [] for none');
+    report.add("allow.kinds", `must be a list of kinds: ${known.join(", ")}`);
+  if (!isTexts(tools)) report.add("allow.tools", "must be a list of tools", '["Read", "Grep"], or [] for none');
   if (!Array.isArray(commands) || !commands.every((words) => isTexts(words) && words.length > 0))
-    report.add("allow.commands", "is a list of commands, each a list of words", '[["npm", "test"]]');
-  if (!isTexts(models)) report.add("allow.models", "is a list of models");
-  if (!Number.isSafeInteger(maxStates) || maxStates < 1) report.add("allow.maxStates", "is a whole number from 1");
+    report.add("allow.commands", "must be a list of commands, each a list of words", '[["npm", "test"]]');
+  if (!isTexts(models)) report.add("allow.models", "must be a list of models");
+  if (!Number.isSafeInteger(maxStates) || maxStates < 1) report.add("allow.maxStates", "must be a whole number from 1");
   checkLimits(report, "allow.limits", allow.limits, "run");
   return {
     kinds: new Set(kinds),
@@ -83,7 +83,7 @@ function readFloor(report: Report, floor: Duration | undefined): number {
     return FLOOR_MS;
   }
   if (read.ms >= LEAST_FLOOR_MS) return read.ms;
-  report.add("allow.floor", `is at least ${durationText(LEAST_FLOOR_MS)}`);
+  report.add("allow.floor", `must be at least ${durationText(LEAST_FLOOR_MS)}`);
   return FLOOR_MS;
 }
 

@@ -69,9 +69,9 @@ export function authored(
   const rules = readAllow(report, allow);
   const template = templateOf(brief);
   for (const { message, suggestion } of template.faults) report.add("brief", message, suggestion);
-  if (!["always", "mode", "never"].includes(approval)) report.add("approval", "is always, mode or never");
-  if (!Number.isSafeInteger(tries) || tries < 1) report.add("tries", "is a whole number from 1");
-  if (!Number.isSafeInteger(turnCap) || turnCap < 1) report.add("turnCap", "is a whole number from 1");
+  if (!["always", "mode", "never"].includes(approval)) report.add("approval", "must be always, mode or never");
+  if (!Number.isSafeInteger(tries) || tries < 1) report.add("tries", "must be a whole number from 1");
+  if (!Number.isSafeInteger(turnCap) || turnCap < 1) report.add("turnCap", "must be a whole number from 1");
   for (const [index, tool] of designTools.entries())
     if (!isCovered(tool, rules.tools)) report.add(`designTools[${index}]`, "is not within allow.tools");
   const options: AuthoredSpec = { rules, approval, brief: template.render };

@@ -56,7 +56,7 @@ function stageOf(
   const locate = (problem: Problem): FindingAt => locateInStep(document, known, agent, problem);
   const findings: Finding[] = (state.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
   if (tools === undefined) {
-    const message = `${JSON.stringify(known.step.name)} lists no tools, so the session's mode decides about every tool call.`;
+    const message = `${JSON.stringify(known.step.name)} lists no tools, so the session's mode decides every tool call.`;
     const suggestion = 'write "tools", with [] for none';
     findings.push({
       severity: "warning",

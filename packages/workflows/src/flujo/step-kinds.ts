@@ -222,7 +222,7 @@ function agentOf(document: FlujoDocument, step: FlujoStep, findings: Finding[]):
     findings.push({
       severity: "error",
       rule: "wrong-type",
-      message: "The output of an agent is an object.",
+      message: "The output of an agent must be an object.",
       suggestion,
       path,
     });

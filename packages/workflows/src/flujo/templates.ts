@@ -41,7 +41,7 @@ const TEMPLATE = /(?<!\\)\{\{\s*([A-Za-z_]\w*)((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}
 /** The name after `steps`, and the word `output` that may follow it. */
 const STEP = /^(?:\.([A-Za-z_][\w-]*)|\["([^"\\]*)"\])(?:\.output(?![\w-]))?/u;
 
-/** The text with its templates as those of a state. What is none of Flujo's roots is left as it is. */
+/** The text with its templates as those of a state. What is not one of Flujo's roots is left as it is. */
 export function stateTemplates(text: string, roots: TemplateRoots): string {
   return text.replaceAll(TEMPLATE, (whole, root: string, rest: string) => {
     const path = pathOf(root, rest.trimEnd(), roots);

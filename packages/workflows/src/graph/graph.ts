@@ -148,7 +148,7 @@ function detailOf(
       ? []
       : statesAt(spec, id).filter((each) => each.kind === "agent");
   const envelopes = [allowedTools, ...inside.map((each) => each.allowedTools)];
-  if (envelopes.includes(undefined)) return `${what}any tool, by mode`;
+  if (envelopes.includes(undefined)) return `${what}any tool the mode allows`;
   const listed = envelopes.flatMap((envelope) => envelope ?? []);
   const tools = [...new Set(listed.map((tool: AllowedTool) => (typeof tool === "string" ? tool : tool.tool)))];
   return tools.length === 0 ? (kind === "agent" ? "no tools" : kind) : `${what}${tools.join(", ")}`;

@@ -107,7 +107,7 @@ function unusedFiles(names: readonly string[], mentions: readonly Mention[]): re
     }));
 }
 
-/** What pipeline.yaml names that is no stage. */
+/** What pipeline.yaml names that is not a stage. */
 export function endNames(pipeline: Json): ReadonlySet<string> {
   return new Set([DONE, FAIL, RETURN, "*", ...finalNames(pipeline)]);
 }

@@ -100,7 +100,7 @@ function referencesOf(files: ReadonlyMap<string, SourceFile>): readonly Workflow
 function endTargets(file: SourceFile, finals: readonly string[]): readonly Finding[] {
   return targetsOfRouter(file).flatMap(({ name, path, source }): readonly Finding[] => {
     if (![DONE, FAIL, RETURN, "*"].includes(name) || finals.includes(name)) return [];
-    const message = `A router chooses among states, and ${JSON.stringify(name)} is none.`;
+    const message = `A router chooses among states, and ${JSON.stringify(name)} is not a state.`;
     const hint = name === DONE || name === FAIL ? { suggestion: `list ${name} under final, with its outcome` } : {};
     const from = source === undefined ? {} : { source };
     return [{ severity: "error", rule: "unknown-target", message, ...hint, path, ...from }];
@@ -122,7 +122,7 @@ function folderFindings({ input, orchestrator, transitions, stages }: FolderFiel
     found.push({ severity: "error", rule, message, suggestion, path: [field], what: "key" });
   };
   if (input !== undefined && !describesObject(input))
-    error("wrong-type", "input", "The input of a run is an object.", "write type: object");
+    error("wrong-type", "input", "The input of a run must be an object.", "write type: object");
   if (orchestrator !== undefined && transitions !== undefined)
     error("no-effect", "transitions", "The orchestrator chooses what follows every stage.", "remove one of the two");
   if (orchestrator === undefined && stages !== undefined)

@@ -134,7 +134,12 @@ function findingsOf(name: string, fields: StageFields): readonly Finding[] {
     );
   for (const [field, schema] of Object.entries({ completionSchema, inputSchema }))
     if (schema !== undefined && !describesObject(schema))
-      error("wrong-type", field, `${field} describes an object, since models send named fields.`, "write type: object");
+      error(
+        "wrong-type",
+        field,
+        `${field} must describe an object, since models send named fields.`,
+        "write type: object",
+      );
   if (retries !== undefined && retryPolicy?.maxAttempts !== undefined)
     error("alias-twice", "retryPolicy", "retries and retryPolicy say the same.", "remove one of them");
   found.push(...skillFindings(fields));
@@ -150,7 +155,7 @@ function findingsOf(name: string, fields: StageFields): readonly Finding[] {
     found.push({
       severity: "warning",
       rule: "no-envelope",
-      message: "The stage lists no tools, so the session's mode decides about every tool call.",
+      message: "The stage lists no tools, so the session's mode decides every tool call.",
       suggestion: "write allowedTools, with [] for none",
       path: [],
     });

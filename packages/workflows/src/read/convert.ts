@@ -100,7 +100,7 @@ function mapPart(node: YAMLMap.Parsed, aliases: Aliases): Part {
     const [keyStart, keyEnd] = key.range;
     const at = { start: keyStart, end: keyEnd };
     if (!isScalar(key) || typeof key.value !== "string")
-      throw fault({ rule: "syntax", message: "A key is a text.", ...at });
+      throw fault({ rule: "syntax", message: "A key must be a text.", ...at });
     const name = key.value;
     const shown = JSON.stringify(name.slice(0, 80));
     if (PROTOTYPE_KEYS.has(name)) {

@@ -77,7 +77,7 @@ const MEANT: ReadonlyMap<string, readonly string[]> = new Map([
   ["target", ["to"]],
 ]);
 
-/** A suggestion for a key that is no field: the field that is meant, else those that there are. */
+/** A suggestion for an unknown key: the field that is meant, else the list of fields. */
 export function suggestField(key: string, known: readonly string[]): string | undefined {
   const meant = MEANT.get(snakeCase(key))?.find((name) => known.includes(name));
   return meant === undefined ? suggestOneOf(key, known) : `did you mean "${meant}"?`;

@@ -185,7 +185,7 @@ function checkEntries(walk: Walk, schema: z.ZodRecord, value: JsonObject, path: 
   for (const [key, member] of Object.entries(value)) {
     const here = [...path, key];
     if (!z.safeParse(schema.keyType, key).success) {
-      const message = `${quoted(key)} cannot be a name here: it has to be ${expectation(schema.keyType)}.`;
+      const message = `${quoted(key)} cannot be a name here: it must be ${expectation(schema.keyType)}.`;
       walk.findings.push({ severity: "error", rule: "wrong-name", message, path: locate(walk, here), what: "key" });
       continue;
     }
@@ -226,7 +226,7 @@ function checkList(walk: Walk, schema: z.ZodArray, value: readonly Json[], path:
 
 function wrongType(walk: Walk, schema: z.core.$ZodType, value: Json, path: DocumentPath): undefined {
   const at = path.length === 0 ? "The document" : subject(locate(walk, path));
-  const message = `${at} is ${shown(value)}, but has to be ${expectation(schema)}.`;
+  const message = `${at} is ${shown(value)}, but must be ${expectation(schema)}.`;
   const choices = schema instanceof z.ZodEnum ? schema.options.map(String) : [];
   const close = typeof value === "string" ? didYouMean(value, choices) : undefined;
   const hint = close === undefined ? {} : { suggestion: `did you mean ${quoted(close)}?` };

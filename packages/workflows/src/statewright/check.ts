@@ -308,7 +308,7 @@ function orchestratedFindings(state: StatewrightState, path: DocumentPath): read
   const at = [...path, "output_schema", "type"];
   return [
     ...found,
-    { severity: "error", rule: "wrong-type", message: "The output of an agent is an object.", path: at },
+    { severity: "error", rule: "wrong-type", message: "The output of an agent must be an object.", path: at },
   ];
 }
 
@@ -334,7 +334,7 @@ function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
 }
 
 function toolFindings(path: DocumentPath): readonly Finding[] {
-  const message = "This state lists no tools, so the session's mode decides about every tool call.";
+  const message = "This state lists no tools, so the session's mode decides every tool call.";
   const suggestion = 'write "allowed_tools", with [] for none';
   return [{ severity: "warning", rule: "no-envelope", message, suggestion, path, what: "key" }];
 }

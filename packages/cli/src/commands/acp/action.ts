@@ -67,7 +67,7 @@ interface WorkspaceRequest {
   readonly say: (text: string) => void;
 }
 
-/** Executes runs in the folder of a session as the app does. No one is asked for trust: a client is no terminal. */
+/** Executes runs in the folder of a session as the app does. No one is asked for trust: a client is not a terminal. */
 function openWorkspace(
   { cwd, interactor, named, flags, say }: WorkspaceRequest,
   context: CommandContext,

@@ -196,7 +196,7 @@ function exportFix(from: string, name: string, at: SourcePlace | undefined): str
   const exported = /\bexport\s+(?:async\s+)?(?:const|let|var|function\*?|class)\s+([\w$]+)/g;
   const names = [...text.matchAll(exported)].flatMap(([, value]) => value ?? []);
   const close = didYouMean(name, names);
-  if (close !== undefined) return `did you mean ${close}?`;
+  if (close !== undefined) return `did you mean "${close}"?`;
   if (names.length > 0) return `it exports ${names.slice(0, 12).join(", ")}`;
   return "check the name, or whether it is only a type: write import type then";
 }
@@ -206,7 +206,7 @@ function missingPackage(name: string, importer: string, entry: string): Explaine
   const beside = resolve(dirname(importer), name);
   if (isFile(beside)) return { why: `the package ${name} is not installed`, fix: `did you mean ./${name}?`, at };
   if (/^[@~]\//.test(name))
-    return { why: `${name} is no package`, fix: "Node reads no paths of tsconfig.json: write a relative path", at };
+    return { why: `${name} is not a package`, fix: "Node reads no paths of tsconfig.json: write a relative path", at };
   const folder = folderOfManifest(dirname(entry));
   const place = folder === undefined ? "" : ` in ${folder}`;
   return { why: `the package ${name} is not installed`, fix: `run: npm install ${name}${place}`, at };

@@ -46,25 +46,26 @@ export function readModelSettings<G extends GivenSettings>(
     cache,
     ...rest
   } = given;
-  if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
+  if (model !== undefined && (typeof model !== "string" || model === ""))
+    report.add("model", "must be the id of a model");
   if (fallbackModels !== undefined && !isTextList(fallbackModels))
-    report.add("fallbackModels", "is a list of ids of models", '["openai/gpt-5.6"]');
+    report.add("fallbackModels", "must be a list of ids of models", '["openai/gpt-5.6"]');
   const fallbacks = isTextList(fallbackModels) ? [...fallbackModels] : [];
   if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0))
-    report.add("temperature", "is a number from 0");
+    report.add("temperature", "must be a number from 0");
   if (topP !== undefined && !(Number.isFinite(topP) && topP > 0 && topP <= 1))
-    report.add("topP", "is a number above 0 and up to 1");
-  if (seed !== undefined && !Number.isSafeInteger(seed)) report.add("seed", "is a whole number");
+    report.add("topP", "must be a number above 0 and up to 1");
+  if (seed !== undefined && !Number.isSafeInteger(seed)) report.add("seed", "must be a whole number");
   if (stopSequences !== undefined && !isTextList(stopSequences))
-    report.add("stopSequences", "is a list of texts", '["END"]');
+    report.add("stopSequences", "must be a list of texts", '["END"]');
   if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
-    report.add("maxOutputTokens", "is a whole number from 1");
+    report.add("maxOutputTokens", "must be a whole number from 1");
   if (reasoning !== undefined && !REASONING_EFFORTS.includes(reasoning))
-    report.add("reasoning", `is one of ${quoted(REASONING_EFFORTS)}`);
+    report.add("reasoning", `must be one of ${quoted(REASONING_EFFORTS)}`);
   if (toolChoice !== undefined && !TOOL_CHOICES.includes(toolChoice))
-    report.add("toolChoice", `is one of ${quoted(TOOL_CHOICES)}`);
+    report.add("toolChoice", `must be one of ${quoted(TOOL_CHOICES)}`);
   const provided = readProviderOptions(report, providerOptions);
-  if (cache !== undefined && typeof cache !== "boolean") report.add("cache", "is true or false");
+  if (cache !== undefined && typeof cache !== "boolean") report.add("cache", "must be true or false");
   const options = {
     ...(model === undefined ? {} : { model }),
     ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks }),
@@ -99,7 +100,11 @@ function readProviderOptions(
 ): ModelSettings["providerOptions"] {
   if (given === undefined) return undefined;
   if (!isJson(given) || !isJsonObject(given) || !Object.values(given).every(isJsonObject)) {
-    report.add("providerOptions", "is an object of JSON objects by provider", '{ openai: { serviceTier: "flex" } }');
+    report.add(
+      "providerOptions",
+      "must be an object of JSON objects by provider",
+      '{ openai: { serviceTier: "flex" } }',
+    );
     return undefined;
   }
   const copy: Record<string, JsonObject> = structuredClone(given);

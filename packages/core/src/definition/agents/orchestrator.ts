@@ -30,10 +30,12 @@ export function orchestratorState(options: OrchestratorOptions, targets: readonl
   const { maxTurnsPerChoice = TURNS_PER_CHOICE, allowPromptOverride = false, acknowledges = true } = options;
   report.unknownKeys("", options, KEYS);
   const { references, render } = readPrompt(report, instructions, false, "instructions");
-  if (!isCount(maxTurnsPerChoice)) report.add("maxTurnsPerChoice", "is a whole number from 1", "it counts model calls");
-  if (typeof allowPromptOverride !== "boolean") report.add("allowPromptOverride", "is true or false");
-  if (typeof acknowledges !== "boolean") report.add("acknowledges", "is true or false");
-  if (fallback !== undefined && !isFallback(fallback)) report.add("fallback", 'is an object: { to: "fix", input: {} }');
+  if (!isCount(maxTurnsPerChoice))
+    report.add("maxTurnsPerChoice", "must be a whole number from 1", "it counts model calls");
+  if (typeof allowPromptOverride !== "boolean") report.add("allowPromptOverride", "must be true or false");
+  if (typeof acknowledges !== "boolean") report.add("acknowledges", "must be true or false");
+  if (fallback !== undefined && !isFallback(fallback))
+    report.add("fallback", 'must be an object: { to: "fix", input: {} }');
   const settings = readModelSettings(report, options);
   return stateSpec(
     ORCHESTRATOR,

@@ -41,8 +41,8 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
   const common: CommonOptions = settings.rest;
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
   const completion = readCompletion(report, completionTool, completionSchema, common);
-  if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
-  if (visibility !== "allowed" && visibility !== "session") report.add("visibility", 'is "allowed" or "session"');
+  if (!isCount(turnCap)) report.add("turnCap", "must be a whole number from 1", "it counts model calls");
+  if (visibility !== "allowed" && visibility !== "session") report.add("visibility", 'must be "allowed" or "session"');
   const facts: KindFacts = {
     options: { prompt: render, visibility, ...completion.options, turnCap, ...settings.options },
     ...completion.facts,
@@ -106,7 +106,7 @@ export function readPrompt(
 ): Prompt {
   if (typeof prompt === "function") return { references: [], render: prompt };
   if (typeof prompt !== "string" || prompt.trim() === "") {
-    report.add(option, "is a text or a function that returns one");
+    report.add(option, "must be a text or a function that returns one");
     return { references: [], render: () => "" };
   }
   if (!prompt.isWellFormed()) report.add(option, "holds a lone surrogate, which is not valid Unicode");
@@ -129,7 +129,7 @@ function readCompletionSchema(report: Report, schema: Schema<unknown>): Compiled
   if (compiled.digest !== "" && type !== "object" && (type !== undefined || !combined)) {
     report.add(
       "completionSchema",
-      "describes an object, since a model completes with named fields",
+      "must describe an object, since a model completes with named fields",
       "wrap the value in an object",
     );
   }

@@ -83,7 +83,7 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
   return report.problems;
 }
 
-/** Where a definition has a state; its orchestrator is none of its stages. */
+/** Where a definition has a state; its orchestrator is not one of its stages. */
 function pathOf({ orchestrator }: PipelineSpec, id: string): string {
   return id === orchestrator ? "orchestrator" : `stages.${id}`;
 }
@@ -172,7 +172,7 @@ function checkFrom(report: Report, spec: PipelineSpec, { from, on }: RowSpec, pa
 /** The answer is the input of one state. */
 function checkPause(report: Report, spec: PipelineSpec, shape: ChoiceShape, path: string): void {
   if (shape.kind !== "to" || spec.states.get(shape.state)?.final !== undefined)
-    report.add(`${path}.to`, "a pause leads to a state that works with the answer", "name such a state");
+    report.add(`${path}.to`, "a pause must lead to a state that works with the answer", "name such a state");
 }
 
 /** A state that chooses names states that exist, and nothing else routes its success. */

@@ -34,7 +34,7 @@ export function parsePattern(entry: AllowedTool): ToolPattern {
 /** Like `parsePattern`, but returns the fault as a value. */
 export function readPattern(entry: AllowedTool): ScopeReading<ToolPattern> {
   const text = textOf(entry);
-  if (text === undefined) return { ok: false, message: "a tool pattern is a text, or { tool, optional: true }" };
+  if (text === undefined) return { ok: false, message: "a tool pattern must be a text, or { tool, optional: true }" };
   const refused = refusal(text);
   if (refused !== undefined) return refused;
   const open = text.indexOf("(");

@@ -22,7 +22,7 @@ export function verifyExport({ journals, faults }: RunExport, expectedHead?: str
   });
   const report = checkTree(checked, expectedHead);
   const unnamed = checked.flatMap(({ children }) => [...children].filter(([, link]) => link === "unnamed"));
-  // In a file that was read only in part, missing journals are no faults.
+  // In a file that was read only in part, missing journals are not faults.
   const whole = faults.length === 0;
   const chains = whole ? report.faults : report.faults.filter(({ fault }) => fault.startsWith("record "));
   return { ...report, faults: [...chains, ...faults], unnamed: unnamed.map(([runId]) => runId) };

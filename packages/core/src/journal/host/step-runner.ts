@@ -502,7 +502,7 @@ export class ProgramRunner implements StepRunner {
 
   #take(name: string, count: number): void {
     if (!Number.isSafeInteger(count) || count < 0)
-      throw this.#misuse("signals_taken", `${String(count)} is no number of signals named ${name} to take`);
+      throw this.#misuse("signals_taken", `${String(count)} is not a valid number of signals named ${name} to take`);
     if (count === 0 || this.#copied) return;
     this.#taken ??= new Map();
     this.#taken.set(name, this.#takenSoFar(name) + count);

@@ -80,5 +80,9 @@ export function timeOf(runId: string, record: JournalRecord): number | undefined
 }
 
 function damaged(runId: string): SluiceError {
-  return new SluiceError("Host", "journal_damaged", `the journal of run ${runId} is none that a run leaves; verify it`);
+  return new SluiceError(
+    "Host",
+    "journal_damaged",
+    `the journal of run ${runId} is not one that a run leaves; verify it`,
+  );
 }

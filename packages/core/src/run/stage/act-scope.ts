@@ -117,7 +117,7 @@ export class ActWork {
     });
     detours.acting = this;
     try {
-      // A kind may return what is no promise, or a promise whose own `then` passes on what never ends.
+      // A kind may return what is not a promise, or a promise whose own `then` passes on what never ends.
       Reflect.apply(Promise.prototype.then, Promise.resolve(executor.act(init, scope)), [
         (outcome: ActOutcome) => this.#settle()?.(outcome),
         (thrown: unknown) => this.#fail(thrown),
@@ -194,7 +194,7 @@ export class ActWork {
   /** A step of the kind's own, which cannot pass for one of the run's, such as a verdict. */
   step<T>(name: string, work: () => Promise<T>): Promise<T> {
     if (isKindStepName(name)) return this.during(work);
-    const message = `${this.#attempt.executionId}: a kind of state cannot name a step ${JSON.stringify(name)}, because ${name === "" ? "that is no name" : "the run itself uses this name"}; choose another one`;
+    const message = `${this.#attempt.executionId}: a kind of state cannot name a step ${JSON.stringify(name)}: ${name === "" ? "the name is empty" : "the run uses this name itself"}; choose another one`;
     return Promise.reject(new SluiceError("Host", "step_name_reserved", message));
   }
 
@@ -294,7 +294,7 @@ class AttemptScope implements ActScope {
       this.#work.during(async () => {
         const { turn, callId, event } = given;
         if (!Number.isSafeInteger(turn) || turn < 0) throw notATurn(turn);
-        if (typeof event !== "string") throw new TypeError("the name of an event is a text");
+        if (typeof event !== "string") throw new TypeError("the name of an event must be a text");
         const named = callId === undefined ? {} : { callId: String(callId) };
         const candidate = { turn, ...named, event, data: jsonCopy(given.data, `the data of ${event}`) };
         if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
@@ -320,7 +320,7 @@ class AttemptScope implements ActScope {
     const { execution, executionId, number, slot } = this.#attempt;
     return (name, children) =>
       this.#work.during(async () => {
-        if (typeof name !== "string") throw new TypeError("the name of a step with children is a text");
+        if (typeof name !== "string") throw new TypeError("the name of a step with children must be a text");
         const stepId = stepIds.children(executionId, number, name);
         // Read once: a getter of the kind could return another pipeline the next time.
         const own = Array.from(children, ({ key, pipeline, input, context }) => ({
@@ -474,7 +474,7 @@ class KindSteps implements ScopedSteps {
 
 /** The turn is a part of the ids of steps. */
 function notATurn(turn: unknown): TypeError {
-  return new TypeError(`a turn is a whole number from 0, not ${String(turn)}`);
+  return new TypeError(`a turn must be a whole number from 0, not ${String(turn)}`);
 }
 
 /** A copy of what a kind gives, which may change its object later, or return something else at the next reading. */
@@ -487,10 +487,10 @@ function jsonCopy<T>(given: T, what: string): T {
 /** A wait until no time would never end, and its record could not hold it. */
 function refuseNoTime(name: string, until: number): void {
   if (!Number.isFinite(until))
-    throw new SluiceError("Validation", "not_json", `the time until which ${name} waits is ${until}, which is no time`);
+    throw new SluiceError("Validation", "not_json", `${name} waits until ${until}, which is not a valid time`);
 }
 
-/** The answer to one request must never count for another; what is no text could pass for another name in its id. */
+/** The answer to one request must never count for another; what is not a text could pass for another name in its id. */
 function refuseRepeated(asked: Set<string>, executionId: string, name: unknown): asserts name is string {
   const isName = typeof name === "string" && name !== "";
   if (isName && asked.size < asked.add(name).size) return;

@@ -338,7 +338,7 @@ function copyOfFile({ name, mediaType, data }: ResultFile): ResultFile {
   return { name, mediaType, data };
 }
 
-/** A report of another type is none: then the paths that the call was allowed to write count. */
+/** A report of another type does not count: then the paths that the call was allowed to write count. */
 function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((each) => typeof each === "string");
 }

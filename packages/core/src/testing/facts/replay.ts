@@ -128,7 +128,7 @@ export const replayFacts: Facts = {
       const calls: string[] = [];
       const task = await host.resume(name, (steps) => runSteps(steps, ids, calls));
       if (name === "insertedLast") {
-        // Steps after the last record are free, so an added last step is no mismatch.
+        // Steps after the last record are free, so an added last step is not a mismatch.
         assert.equal((await endOf(task)).status, "completed");
         continue;
       }

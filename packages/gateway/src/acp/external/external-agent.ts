@@ -64,7 +64,7 @@ export function agentModelId(agent: ExternalAgent): string {
   if (program.trim() === "") throw invalid("the command of an external agent names a program");
   if (host !== undefined && !isAcpHost(host))
     throw invalid(
-      `${JSON.stringify(host)} is no agent whose tools can be removed; they are claude, gemini, qwen, copilot and opencode`,
+      `${JSON.stringify(host)} is not an agent whose tools can be removed; those are claude, gemini, qwen, copilot and opencode`,
     );
   if (host === undefined && accept !== "advisory")
     throw invalid(

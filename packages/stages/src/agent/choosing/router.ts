@@ -59,10 +59,10 @@ export function router(given: ErasedOptions): ChoosingState<string, never> {
   const common: CommonOptions = settings.rest;
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
   const isList = Array.isArray(targets) && targets.every((target) => typeof target === "string");
-  if (!isList) report.add("targets", "is a list of states", '["fix", "done"]');
-  if (!Number.isSafeInteger(tries) || tries < 1) report.add("tries", "is a whole number from 1");
+  if (!isList) report.add("targets", "must be a list of states", '["fix", "done"]');
+  if (!Number.isSafeInteger(tries) || tries < 1) report.add("tries", "must be a whole number from 1");
   if (fallback !== undefined && (typeof fallback !== "object" || typeof fallback?.to !== "string"))
-    report.add("fallback", 'is an object: { to: "fix", input: {} }');
+    report.add("fallback", 'must be an object: { to: "fix", input: {} }');
   const chosen = isList ? [...targets] : [];
   const spec = stateSpec(
     ROUTER,

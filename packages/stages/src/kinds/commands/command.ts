@@ -275,7 +275,7 @@ function readArgv(
     for (const [index, word] of words.entries())
       if (word.includes("\0")) report.add(`command[${index}]`, "holds a NUL, which no argument can");
     const argv = words.map((word, index) => template(`command[${index}]`, word));
-    if (words[0] === "") report.add("command[0]", "is the program to run");
+    if (words[0] === "") report.add("command[0]", "must be the program to run");
     if (argv[0] !== undefined && argv[0].references.length > 0)
       report.add("command[0]", "has a template, but the program is fixed", "let a route choose among states instead");
     return { title: titleOf(words.join(" ")), argv };
@@ -292,7 +292,7 @@ function readArgv(
     if (shell.includes("\0")) report.add("command.shell", "holds a NUL, which no argument can");
     return { title: titleOf(shell), argv: ["/bin/sh", "-c", shell].map(literal) };
   }
-  report.add("command", 'is a list with a program and its arguments, or { shell: "…" }', '["npm", "test"]');
+  report.add("command", 'must be a list with a program and its arguments, or { shell: "…" }', '["npm", "test"]');
   return { title: "", argv: [] };
 }
 
@@ -342,7 +342,7 @@ function readOwnVariables(report: Report, env: unknown, template: MakeTemplate):
   for (const [name, text] of Object.entries(set)) {
     const compiled = template(`env.${name}`, text);
     if (compiled.references.length > 0 && LOADS_CODE.test(name))
-      report.add(`env.${name}`, "decides which code runs, so it has no templates");
+      report.add(`env.${name}`, "decides which code runs, so it cannot have templates");
     variables.set(name, compiled);
   }
   return variables;
@@ -351,7 +351,7 @@ function readOwnVariables(report: Report, env: unknown, template: MakeTemplate):
 function readSecrets(report: Report, secrets: unknown, env: ReadonlyMap<string, unknown>): readonly string[] {
   if (secrets === undefined) return [];
   if (!Array.isArray(secrets)) {
-    report.add("secrets", "is a list of names of variables", '["NPM_TOKEN"]');
+    report.add("secrets", "must be a list of names of variables", '["NPM_TOKEN"]');
     return [];
   }
   return secrets.flatMap((name: unknown, index) => {
@@ -370,7 +370,7 @@ function readSecrets(report: Report, secrets: unknown, env: ReadonlyMap<string, 
 function readStdin(report: Report, stdin: unknown, template: MakeTemplate): CommandSpec["stdin"] {
   if (stdin === "input" || stdin === "upstream") return stdin;
   if (typeof stdin === "string") return template("stdin", stdin);
-  report.add("stdin", 'is "input", "upstream" or a text');
+  report.add("stdin", 'must be "input", "upstream" or a text');
   return undefined;
 }
 
@@ -380,21 +380,21 @@ function readFolder(report: Report, cwd: unknown): string {
     if (/\{\{\s*ctx\b/.test(cwd)) report.add("cwd", "has a template, but the working directory is fixed");
     return cwd;
   }
-  report.add("cwd", "is a path, absolute or relative to the workspace");
+  report.add("cwd", "must be a path, absolute or relative to the workspace");
   return "";
 }
 
 function readSandbox(report: Report, sandbox: unknown): CommandSandbox | undefined {
   if (sandbox === undefined) return undefined;
   if (!isObject(sandbox)) {
-    report.add("sandbox", 'is an object: {}, { write: true } or { scratch: ["coverage"] }');
+    report.add("sandbox", 'must be an object: {}, { write: true } or { scratch: ["coverage"] }');
     return undefined;
   }
   const { network, scratch, write } = sandbox;
-  if (write !== undefined && typeof write !== "boolean") report.add("sandbox.write", "is true or false");
-  if (network !== undefined && typeof network !== "boolean") report.add("sandbox.network", "is true or false");
+  if (write !== undefined && typeof write !== "boolean") report.add("sandbox.write", "must be true or false");
+  if (network !== undefined && typeof network !== "boolean") report.add("sandbox.network", "must be true or false");
   if (scratch !== undefined && !(Array.isArray(scratch) && scratch.every(isScratchFolder)))
-    report.add("sandbox.scratch", "is a list of folders of the workspace", '["coverage"]');
+    report.add("sandbox.scratch", "must be a list of folders of the workspace", '["coverage"]');
   report.unknownKeys("sandbox", sandbox, ["network", "scratch", "write"]);
   return {
     ...(network === true ? { network } : {}),
@@ -416,7 +416,7 @@ export function durationAt(report: Report, path: string, value: unknown): number
 export function exitCodesAt(report: Report, path: string, codes: unknown): readonly number[] | undefined {
   if (codes === undefined) return undefined;
   if (Array.isArray(codes) && codes.length > 0 && codes.every(isExitCode)) return [...codes];
-  report.add(path, "is a list of exit codes from 0 to 255", "[0]");
+  report.add(path, "must be a list of exit codes from 0 to 255", "[0]");
   return undefined;
 }
 

@@ -163,7 +163,7 @@ export async function runCommand(
   if (unknown !== undefined)
     return broken(
       "input",
-      `${unknown} is no secret of this run: the pipeline that declares it was not known at its start`,
+      `${unknown} is not a secret of this run: the pipeline that declares it was not known when the run started`,
     );
   const [file = "", ...args] = rendered.argv;
   const collected = collectStreams(scope.secrets);

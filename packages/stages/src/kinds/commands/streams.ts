@@ -105,7 +105,7 @@ async function linkless(folder: string): Promise<boolean | undefined> {
   }
 }
 
-/** Writes a stream to a file of its run. A fault of the disk is no fault of the command. */
+/** Writes a stream to a file of its run. A fault of the disk is not a fault of the command. */
 async function save(
   { ctx, executionId }: Pick<ActScope, "ctx" | "executionId">,
   name: string,

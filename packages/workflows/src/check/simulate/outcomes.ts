@@ -95,13 +95,12 @@ export function readOutcomes(value: Json): {
 }
 
 function readOutcome(value: Json, path: string): Outcome | OutcomeFault {
-  if (!isJsonObject(value))
-    return { path, message: "is not an object", suggestion: `write one of ${KINDS.join(", ")}` };
+  if (!isJsonObject(value)) return { path, message: "is not an object", suggestion: `use one of ${KINDS.join(", ")}` };
   const kinds = KINDS.filter((kind) => Object.hasOwn(value, kind));
   const [kind, other] = kinds;
   if (kind === undefined) {
     const [key = ""] = Object.keys(value).filter((name) => name !== "state");
-    const suggestion = suggestOneOf(key, KINDS) ?? `write one of ${KINDS.join(", ")}`;
+    const suggestion = suggestOneOf(key, KINDS) ?? `use one of ${KINDS.join(", ")}`;
     return { path, message: "has no outcome", suggestion };
   }
   if (other !== undefined) return { path, message: `has both ${kind} and ${other}`, suggestion: "write two outcomes" };
@@ -111,13 +110,13 @@ function readOutcome(value: Json, path: string): Outcome | OutcomeFault {
     const hint = suggestOneOf(extra, known);
     return {
       path,
-      message: `has no ${JSON.stringify(extra)} beside ${kind}`,
+      message: `cannot have ${JSON.stringify(extra)} beside ${kind}`,
       ...(hint === undefined ? {} : { suggestion: hint }),
     };
   }
   const { state } = value;
   if (state !== undefined && typeof state !== "string")
-    return { path: `${path}.state`, message: "is the name of a state" };
+    return { path: `${path}.state`, message: "must be the name of a state" };
   const read = readKind(kind, value, path);
   return "path" in read ? read : { ...read, ...(state === undefined ? {} : { state }) };
 }
@@ -127,30 +126,30 @@ function readKind(kind: Kind, value: JsonObject, path: string): Outcome | Outcom
   const { data, context, reason } = value;
   switch (kind) {
     case "event": {
-      if (typeof value.event !== "string") return wrong(kind, "is the name of an event");
+      if (typeof value.event !== "string") return wrong(kind, "must be the name of an event");
       if (data === undefined) return { event: value.event };
-      return isJsonObject(data) ? { event: value.event, data } : wrong("data", "is an object");
+      return isJsonObject(data) ? { event: value.event, data } : wrong("data", "must be an object");
     }
     case "output": {
       const { output = null } = value;
       if (context === undefined) return { output };
-      return isJsonObject(context) ? { output, context } : wrong("context", "is an object");
+      return isJsonObject(context) ? { output, context } : wrong("context", "must be an object");
     }
     case "failure":
       return readFailure(value, path);
     case "skipped":
-      return value.skipped === true ? { skipped: true } : wrong(kind, "is true");
+      return value.skipped === true ? { skipped: true } : wrong(kind, "must be true");
     case "pause":
       return { pause: value.pause ?? null };
     case "approve": {
-      if (typeof value.approve !== "boolean") return wrong(kind, "is true or false");
+      if (typeof value.approve !== "boolean") return wrong(kind, "must be true or false");
       if (reason === undefined) return { approve: value.approve };
-      return typeof reason === "string" ? { approve: value.approve, reason } : wrong("reason", "is a text");
+      return typeof reason === "string" ? { approve: value.approve, reason } : wrong("reason", "must be a text");
     }
     case "interrupt":
       return typeof value.interrupt === "string"
         ? { interrupt: value.interrupt }
-        : wrong(kind, "is the path of a file");
+        : wrong(kind, "must be the path of a file");
     case "children":
       return readChildren(value.children, `${path}.children`);
   }
@@ -165,12 +164,12 @@ function readFailure(
     const suggestion = suggestOneOf(typeof failure === "string" ? failure : "", Object.keys(CODES));
     return {
       path: `${path}.failure`,
-      message: "is the code of a failure",
+      message: "must be the code of a failure",
       ...(suggestion === undefined ? {} : { suggestion }),
     };
   }
   if (message === undefined) return { failure };
-  return typeof message === "string" ? { failure, message } : { path: `${path}.message`, message: "is a text" };
+  return typeof message === "string" ? { failure, message } : { path: `${path}.message`, message: "must be a text" };
 }
 
 function isCode(code: string): code is FailureCode {
@@ -178,13 +177,13 @@ function isCode(code: string): code is FailureCode {
 }
 
 function readChildren(value: Json | undefined, path: string): Outcome | OutcomeFault {
-  if (!isJsonObject(value)) return { path, message: "is an object of outcomes by key" };
+  if (!isJsonObject(value)) return { path, message: "must be an object of outcomes by key" };
   // By entries, since an item of a list may be called __proto__.
   const children: (readonly [string, ChildOutcome])[] = [];
   for (const [key, entry] of Object.entries(value)) {
     const at = `${path}.${key}`;
     if (!isJsonObject(entry))
-      return { path: at, message: "is an outcome", suggestion: '{ "output": … } or { "failure": "tool" }' };
+      return { path: at, message: "must be an outcome", suggestion: '{ "output": … } or { "failure": "tool" }' };
     if (Object.hasOwn(entry, "failure")) {
       const read = readFailure(entry, at);
       if ("path" in read) return read;
@@ -194,7 +193,7 @@ function readChildren(value: Json | undefined, path: string): Outcome | OutcomeF
     else
       return {
         path: at,
-        message: "is an outcome",
+        message: "must be an outcome",
         suggestion: '{ "output": … }, { "failure": "tool" } or { "skipped": true }',
       };
   }

@@ -147,7 +147,7 @@ function readOperands(scene: Scene): Run | string {
     case "revisions": {
       const revisions = operands.map(parseRevision);
       const bad = revisions.indexOf(undefined);
-      if (bad !== -1 || options.hasDashes) return `${operands[bad] ?? "--"} is no plain revision`;
+      if (bad !== -1 || options.hasDashes) return `${operands[bad] ?? "--"} is not a plain revision`;
       // With an explicit verb, git reads no operand as another verb.
       const verb = name === "reflog" ? ["show"] : [];
       if (name === "reflog" && /^(?:expire|delete|exists|drop|list|write)$/.test(operands[0] ?? ""))
