@@ -15,17 +15,23 @@ import {
 import {
   agent,
   call,
-  fetched,
+  editTool,
+  fetchTool,
   glob,
   harmless,
+  ignoring,
+  listTool,
   type MapTool,
   mapClaudeStyle,
+  notebookTool,
   type ReadTool,
-  replacement,
+  readTool,
   replacements,
   search,
   shell,
   type ToolTable,
+  webSearchTool,
+  writeTool,
 } from "./mapping.ts";
 
 const TOOLS: ToolTable = new Map<string, ReadTool>([
@@ -38,37 +44,11 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
       return shell(fields.text("command"), cwd, { background, ...fields.options("timeout", "description") });
     },
   ],
-  [
-    "Read",
-    (fields, cwd) =>
-      call("Read", {
-        file_path: nativePath(fields.text("file_path"), cwd),
-        ...fields.options("offset", "limit", "pages", "allow_large"),
-      }),
-  ],
-  [
-    "Write",
-    (fields, cwd) =>
-      call("Write", { file_path: nativePath(fields.text("file_path"), cwd), content: fields.text("content") }),
-  ],
-  [
-    "Edit",
-    (fields, cwd) =>
-      replacement(nativePath(fields.text("file_path"), cwd), {
-        old: fields.text("old_string"),
-        now: fields.text("new_string"),
-        all: fields.flag("replace_all"),
-      }),
-  ],
+  ["Read", readTool(["file_path"], "offset", "limit", "pages", "allow_large")],
+  ["Write", writeTool("file_path", "content")],
+  ["Edit", editTool("file_path", { old: "old_string", now: "new_string", all: "replace_all" })],
   ["MultiEdit", (fields, cwd) => replacements(nativePath(fields.text("file_path"), cwd), fields.list("edits"))],
-  [
-    "NotebookEdit",
-    (fields, cwd) => {
-      const file_path = nativePath(fields.text("notebook_path"), cwd);
-      const { options: cell = {} } = fields.options("cell_id", "new_source", "cell_type", "edit_mode");
-      return call("Edit", { file_path, cell });
-    },
-  ],
+  ["NotebookEdit", notebookTool],
   ["Glob", (fields, cwd) => glob(fields, cwd, "path")],
   [
     "Grep",
@@ -92,30 +72,14 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
         ],
       }),
   ],
-  [
-    "LS",
-    (fields, cwd) => {
-      fields.options("ignore");
-      return call("Glob", { pattern: "*", path: nativePath(fields.text("path"), cwd) });
-    },
-  ],
-  [
-    "WebFetch",
-    (fields) => {
-      fields.options("prompt", "offset");
-      return fetched([fields.text("url")]);
-    },
-  ],
+  ["LS", ignoring(["ignore"], listTool("path"))],
+  ["WebFetch", ignoring(["prompt", "offset"], fetchTool)],
   [
     "Monitor",
     (fields, cwd) =>
       shell(fields.text("command"), cwd, { background: true, ...fields.options("description", "timeout_ms") }),
   ],
-  [
-    "WebSearch",
-    (fields) =>
-      call("WebSearch", { query: fields.text("query"), ...fields.options("allowed_domains", "blocked_domains") }),
-  ],
+  ["WebSearch", webSearchTool("allowed_domains", "blocked_domains")],
   ["Agent", agentCall],
   ["Task", agentCall],
   ["Skill", (fields) => call("Skill", fields.options("skill", "args"), true)],

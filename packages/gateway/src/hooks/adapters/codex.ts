@@ -1,16 +1,12 @@
 import type { AdapterOptions, HookAdapter } from "../hook-adapter.ts";
 import { readClaudeStyle } from "./claude.ts";
 import { claudeAnswer, claudeRefusal, startingIn } from "./claude-answers.ts";
-import { nativePath } from "./fields.ts";
-import { agent, call, harmless, mapClaudeStyle, patch, type ReadTool, shell, type ToolTable } from "./mapping.ts";
+import { agent, harmless, mapClaudeStyle, patch, type ReadTool, readTool, shell, type ToolTable } from "./mapping.ts";
 
 const TOOLS: ToolTable = new Map<string, ReadTool>([
   ["Bash", (fields, cwd) => shell(fields.text("command"), cwd)],
   ["apply_patch", (fields, cwd) => patch(fields.text("command"), cwd)],
-  [
-    "view_image",
-    (fields, cwd) => call("Read", { file_path: nativePath(fields.text("path"), cwd), ...fields.options("detail") }),
-  ],
+  ["view_image", readTool(["path"], "detail")],
   [
     "spawn_agent",
     (fields) =>
