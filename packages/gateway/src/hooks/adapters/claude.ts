@@ -1,4 +1,5 @@
 import { isJsonObject, type Json } from "@sluice/core";
+import type { HostName } from "../../host-names.ts";
 import type { AdapterOptions, HookAdapter, HookEvent, LifeEvent, MappedCall } from "../hook-adapter.ts";
 import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
 import {
@@ -123,12 +124,25 @@ function agentCall(fields: Fields): MappedCall {
 }
 
 /** Claude Code. Its hooks over HTTP send the same payloads as its commands; the gateway uses commands, whose answers carry a proof. */
-export function claudeAdapter(options: AdapterOptions = {}): HookAdapter {
-  const map = mapClaudeStyle(TOOLS, options);
+export function claudeAdapter(options?: AdapterOptions): HookAdapter {
+  return claudeStyleAdapter("claude", { tools: TOOLS }, options);
+}
+
+/** An adapter of a host that speaks the protocol of Claude Code. */
+export function claudeStyleAdapter(
+  host: HostName,
+  {
+    tools,
+    rewrites = "runs",
+    lineFor = (_event, approved) => approved,
+  }: { readonly tools: ToolTable } & Partial<Pick<HookAdapter, "rewrites" | "lineFor">>,
+  options: AdapterOptions = {},
+): HookAdapter {
+  const map = mapClaudeStyle(tools, options);
   return {
-    host: "claude",
-    rewrites: "runs",
-    lineFor: (_event, approved) => approved,
+    host,
+    rewrites,
+    lineFor,
     startsTogether: false,
     refusedStops: 8,
     read: (event, payload) => readClaudeStyle(event, payload, map),
@@ -148,7 +162,7 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 ]);
 
 /** Reads the payloads that Claude Code, Codex and Qwen Code share. */
-export function readClaudeStyle(event: string | undefined, payload: Json, map: MapTool): HookEvent {
+function readClaudeStyle(event: string | undefined, payload: Json, map: MapTool): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hook_event_name");
   const base = originIn(body, { session: "session_id", agent: "agent_id" });

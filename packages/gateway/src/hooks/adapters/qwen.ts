@@ -1,6 +1,5 @@
 import type { AdapterOptions, HookAdapter, MappedCall } from "../hook-adapter.ts";
-import { readClaudeStyle } from "./claude.ts";
-import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
+import { claudeStyleAdapter } from "./claude.ts";
 import { type Fields, RefusedCall, shown } from "./fields.ts";
 import {
   agent,
@@ -12,7 +11,6 @@ import {
   harmless,
   ignoring,
   listTool,
-  mapClaudeStyle,
   notebookTool,
   type ReadTool,
   readTool,
@@ -85,16 +83,6 @@ function agentCall(fields: Fields): MappedCall {
 }
 
 /** Qwen Code. It ignores rewritten inputs, so only lines that need no rewriting run. */
-export function qwenAdapter(options: AdapterOptions = {}): HookAdapter {
-  const map = mapClaudeStyle(TOOLS, options);
-  return {
-    host: "qwen",
-    rewrites: "ignores",
-    lineFor: (_event, approved) => approved,
-    startsTogether: false,
-    refusedStops: 8,
-    read: (event, payload) => readClaudeStyle(event, payload, map),
-    answer: (event, decision) => claudeAnswer(event, decision),
-    refuse: (event, reason) => claudeRefusal(event, reason),
-  };
+export function qwenAdapter(options?: AdapterOptions): HookAdapter {
+  return claudeStyleAdapter("qwen", { tools: TOOLS, rewrites: "ignores" }, options);
 }
