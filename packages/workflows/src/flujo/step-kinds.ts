@@ -5,7 +5,7 @@ import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { ContextPath, SavedOutput } from "@sluice/stages";
 import type { DocumentPath } from "../diagnostic.ts";
 import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
-import { modelSettings } from "../kinds/model-fields.ts";
+import { modelFields, modelSettings } from "../kinds/model-fields.ts";
 import { outputOfKind } from "../kinds/outputs.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoDocument, FlujoMachine, FlujoStep } from "./read-document.ts";
@@ -67,18 +67,6 @@ export function outputOf({ use }: KnownStep): JsonObject | undefined {
   return use.kind === "ask" ? use.answer : undefined;
 }
 
-const MODEL_FIELDS = [
-  "top_p",
-  "seed",
-  "stop_sequences",
-  "reasoning",
-  "tool_choice",
-  "provider_options",
-  "fallback_models",
-  "retry",
-  "on_provider_fault",
-  "cache",
-] as const;
 const COMMON = ["kind", "name", "description", "sink_to", "updates_context"];
 const FIELDS = {
   agent: [
@@ -90,7 +78,7 @@ const FIELDS = {
     "output_schema",
     "model",
     "temperature",
-    ...MODEL_FIELDS,
+    ...Object.keys(modelFields),
     "turn_cap",
     "max_retries",
     "timeout_s",

@@ -12,7 +12,7 @@ import {
 import { matchesName, readPattern } from "@sluice/core/gate";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
-import { modelSettings } from "../kinds/model-fields.ts";
+import { given } from "../kinds/given.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { type StageFields, stageFields } from "./fields.ts";
@@ -51,27 +51,16 @@ export function compileStage(name: string, source: SourceFile): CompiledStage {
 }
 
 function stateOf(fields: StageFields, prompt: string): AnyState {
+  const { visibility, model, temperature, maxOutputTokens, topP, seed, stopSequences, reasoning, toolChoice } = fields;
+  const { providerOptions, fallbackModels, onProviderFault, cache } = fields;
   const allowedTools = envelopeOf(fields);
   const attempts = fields.retries === undefined ? fields.retryPolicy?.maxAttempts : fields.retries + 1;
   const common = {
     prompt,
     turnCap: fields.turnCap ?? TURN_CAP,
     ...(allowedTools === undefined ? {} : { allowedTools }),
-    ...(fields.visibility === undefined ? {} : { visibility: fields.visibility }),
-    ...(fields.model === undefined ? {} : { model: fields.model }),
-    ...(fields.temperature === undefined ? {} : { temperature: fields.temperature }),
-    ...(fields.maxOutputTokens === undefined ? {} : { maxOutputTokens: fields.maxOutputTokens }),
-    ...modelSettings({
-      top_p: fields.topP,
-      seed: fields.seed,
-      stop_sequences: fields.stopSequences,
-      reasoning: fields.reasoning,
-      tool_choice: fields.toolChoice,
-      provider_options: fields.providerOptions,
-      fallback_models: fields.fallbackModels,
-      on_provider_fault: fields.onProviderFault,
-      cache: fields.cache,
-    }),
+    ...given({ visibility, model, temperature, maxOutputTokens, topP, seed, stopSequences, reasoning, toolChoice }),
+    ...given({ providerOptions, fallbackModels, onProviderFault, cache }),
     ...(fields.retry === undefined ? {} : { retry: given(fields.retry) }),
     ...(fields.limits === undefined ? {} : { limits: given(fields.limits) }),
     ...(attempts === undefined ? {} : { retryPolicy: { maxAttempts: attempts } }),
@@ -87,12 +76,6 @@ function stateOf(fields: StageFields, prompt: string): AnyState {
 /** A schema as TypeScript knows schemas: models send named arguments, so it is one of objects. */
 export function objectSchema(schema: JsonObject): JsonSchema {
   return { ...schema, type: "object" };
-}
-
-/** The options that are given, since one that is undefined is not the same as one that is absent. */
-function given<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const own: { [K in keyof T]: Exclude<T[K], undefined> } = JSON.parse(JSON.stringify(options));
-  return own;
 }
 
 /** The envelope. `skills` limits the rule for ReadSkill to the folders of these skills. */
