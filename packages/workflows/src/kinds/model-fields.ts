@@ -1,6 +1,6 @@
 import type { ModelSettings, ProviderFaultOptions } from "@sluice/core";
 import { z } from "zod";
-import { given } from "./given.ts";
+import { onlyGiven } from "./only-given.ts";
 
 const json = z.json();
 
@@ -79,7 +79,7 @@ export function modelSettings(
   fields: ModelFields,
 ): Omit<ModelSettings, "model" | "temperature" | "maxOutputTokens"> & ProviderFaultOptions {
   const { seed, reasoning, retry, cache } = fields;
-  return given({
+  return onlyGiven({
     topP: fields.top_p,
     seed,
     stopSequences: fields.stop_sequences,

@@ -26,6 +26,7 @@ import {
   type WorkflowReading,
   type WorkflowReference,
 } from "../format.ts";
+import { onlyGiven } from "../kinds/only-given.ts";
 import { orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
 import { idFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
@@ -153,18 +154,8 @@ function definitionOf(folder: FolderFields, stages: Stages, rows: readonly Compi
       ? { transitions: rows.flatMap(({ row }) => (row === undefined ? [] : [row])) }
       : { orchestrator: orchestratorOf(folder.orchestrator, { template: fullTemplates, stateId: (name) => name }) }),
     ...(folder.context === undefined ? {} : { context: folder.context }),
-    ...(limits === undefined ? {} : { limits: definedLimits(limits) }),
+    ...(limits === undefined ? {} : { limits: onlyGiven(limits) }),
     ...(interrupts === undefined ? {} : { interrupts }),
-  };
-}
-
-function definedLimits({ maxTokens, maxCostUsd, timeoutMs, maxVisits, maxHops }: NonNullable<FolderFields["limits"]>) {
-  return {
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(maxCostUsd === undefined ? {} : { maxCostUsd }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(maxVisits === undefined ? {} : { maxVisits }),
-    ...(maxHops === undefined ? {} : { maxHops }),
   };
 }
 

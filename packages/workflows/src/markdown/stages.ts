@@ -12,7 +12,7 @@ import {
 import { matchesName, readPattern } from "@sluice/core/gate";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
-import { given } from "../kinds/given.ts";
+import { onlyGiven } from "../kinds/only-given.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { type StageFields, stageFields } from "./fields.ts";
@@ -59,14 +59,14 @@ function stateOf(fields: StageFields, prompt: string): AnyState {
     prompt,
     turnCap: fields.turnCap ?? TURN_CAP,
     ...(allowedTools === undefined ? {} : { allowedTools }),
-    ...given({ visibility, model, temperature, maxOutputTokens, topP, seed, stopSequences, reasoning, toolChoice }),
-    ...given({ providerOptions, fallbackModels, onProviderFault, cache }),
-    ...(fields.retry === undefined ? {} : { retry: given(fields.retry) }),
-    ...(fields.limits === undefined ? {} : { limits: given(fields.limits) }),
+    ...onlyGiven({ visibility, model, temperature, maxOutputTokens, topP, seed, stopSequences, reasoning, toolChoice }),
+    ...onlyGiven({ providerOptions, fallbackModels, onProviderFault, cache }),
+    ...(fields.retry === undefined ? {} : { retry: onlyGiven(fields.retry) }),
+    ...(fields.limits === undefined ? {} : { limits: onlyGiven(fields.limits) }),
     ...(attempts === undefined ? {} : { retryPolicy: { maxAttempts: attempts } }),
     ...(fields.inputSchema === undefined ? {} : { inputSchema: objectSchema(fields.inputSchema) }),
-    ...(fields.sandbox === undefined ? {} : { sandbox: given(fields.sandbox) }),
-    ...(fields.env === undefined ? {} : { env: given(fields.env) }),
+    ...(fields.sandbox === undefined ? {} : { sandbox: onlyGiven(fields.sandbox) }),
+    ...(fields.env === undefined ? {} : { env: onlyGiven(fields.env) }),
   };
   const { completionTool, completionSchema = {} } = fields;
   if (completionTool === undefined) return stage(common);

@@ -7,6 +7,7 @@ import { compileKind } from "../kinds/compile.ts";
 import type { KindState } from "../kinds/fields.ts";
 import type { KindNames } from "../kinds/make.ts";
 import { modelSettings } from "../kinds/model-fields.ts";
+import { onlyGiven } from "../kinds/only-given.ts";
 import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { fullTemplates, templateFindings } from "../read/template.ts";
@@ -128,15 +129,17 @@ function commandPattern(command: string): string {
   return words === "*" || words.endsWith(" *") ? `Bash(${words})` : `Bash(${words} *)`;
 }
 
+/** The limits of a stage, and the fields that they are. */
+export const LIMITS = [
+  ["maxToolCalls", "max_iterations"],
+  ["maxLinesPerEdit", "max_edit_lines"],
+  ["maxFiles", "max_files_per_state"],
+  ["maxResultBytes", "context_budget_bytes"],
+] as const;
+
 function limitsOf(state: StatewrightState): { readonly limits?: StateLimits } {
-  const { max_iterations, max_edit_lines, max_files_per_state, context_budget_bytes } = state;
-  const limits = {
-    ...(max_iterations === undefined ? {} : { maxToolCalls: max_iterations }),
-    ...(max_edit_lines === undefined ? {} : { maxLinesPerEdit: max_edit_lines }),
-    ...(max_files_per_state === undefined ? {} : { maxFiles: max_files_per_state }),
-    ...(context_budget_bytes === undefined ? {} : { maxResultBytes: context_budget_bytes }),
-  };
-  return Object.keys(limits).length === 0 ? {} : { limits };
+  const limits = LIMITS.flatMap(([limit, name]) => (state[name] === undefined ? [] : [[limit, state[name]] as const]));
+  return limits.length === 0 ? {} : { limits: Object.fromEntries(limits) };
 }
 
 function environmentOf({ env_overrides, blocked_env }: StatewrightState): {
@@ -144,12 +147,7 @@ function environmentOf({ env_overrides, blocked_env }: StatewrightState): {
 } {
   if (env_overrides === undefined && blocked_env === undefined) return {};
   const set = Object.fromEntries(Object.entries(env_overrides ?? {}).map(([name, value]) => [name, String(value)]));
-  return {
-    env: {
-      ...(env_overrides === undefined ? {} : { set }),
-      ...(blocked_env === undefined ? {} : { block: blocked_env }),
-    },
-  };
+  return { env: onlyGiven({ set: env_overrides === undefined ? undefined : set, block: blocked_env }) };
 }
 
 /** The fields of a state by the options of a stage. */
@@ -167,10 +165,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   retry: "retry",
   onProviderFault: "on_provider_fault",
   cache: "cache",
-  "limits.maxToolCalls": "max_iterations",
-  "limits.maxLinesPerEdit": "max_edit_lines",
-  "limits.maxFiles": "max_files_per_state",
-  "limits.maxResultBytes": "context_budget_bytes",
+  ...Object.fromEntries(LIMITS.map(([limit, name]) => [`limits.${limit}`, name])),
   "env.block": "blocked_env",
   "env.set": "env_overrides",
   allowedTools: "allowed_tools",
