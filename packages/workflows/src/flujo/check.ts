@@ -1,5 +1,6 @@
 // What the rows and end states of a machine have wrong beyond their shape.
 
+import { isPlainEnd, outcomeOf } from "../kinds/ends.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoMachine, FlujoState } from "./read-document.ts";
 import { closeTo } from "./step-kinds.ts";
@@ -84,7 +85,9 @@ function isUnder(path: Finding["path"], above: Finding["path"]): boolean {
 /** A machine that cannot complete fails in every run. */
 function completionFindings(machine: FlujoMachine): readonly Finding[] {
   const reached = reachedStates(machine);
-  const completing = machine.ends.filter(({ name }) => outcomeOf(name, machine.states.get(name)) === "completed");
+  const completing = machine.ends.filter(
+    ({ name }) => outcomeOf(name, machine.states.get(name)?.outcome) === "completed",
+  );
   if (completing.some(({ name }) => reached.has(name))) return [];
   const message = "No transition leads to an end state that completes the run.";
   const [first] = completing;
@@ -98,33 +101,13 @@ function unknownState(name: string, known: readonly string[], path: Finding["pat
   return { severity: "error", rule: "unknown-target", message, ...closeTo(name, known), path };
 }
 
-/** Names that plainly mean success. */
-const SUCCESS: ReadonlySet<string> = new Set([
-  "complete",
-  "completed",
-  "done",
-  "end",
-  "finished",
-  "succeeded",
-  "success",
-]);
-
-/** How a run ends in an end state. */
-export function outcomeOf(name: string, state: FlujoState | undefined): "completed" | "failed" | "cancelled" {
-  if (state?.outcome !== undefined) return state.outcome;
-  const word = name.toLowerCase();
-  if (word === "failed" || word === "error") return "failed";
-  return word === "cancelled" ? "cancelled" : "completed";
-}
-
 function endFindings(name: string, path: Finding["path"], state: FlujoState | undefined): readonly Finding[] {
   const found: Finding[] = [];
   if (state !== undefined && state.steps.length > 0) {
     const message = `${JSON.stringify(name)} is an end state, so its steps never run.`;
     found.push({ severity: "warning", rule: "final-body", message, path: state.path, what: "key" });
   }
-  if (state?.outcome !== undefined || outcomeOf(name, state) !== "completed" || SUCCESS.has(name.toLowerCase()))
-    return found;
+  if (isPlainEnd(name, state?.outcome)) return found;
   const message = `A run that ends in ${JSON.stringify(name)} counts as completed.`;
   const suggestion = `write ${name}: { outcome: completed } in "states", or failed or cancelled`;
   return [...found, { severity: "warning", rule: "final-outcome", message, suggestion, path }];

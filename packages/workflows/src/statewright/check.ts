@@ -6,6 +6,7 @@ import { matchesName, readPattern } from "@sluice/core/gate";
 import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import { eventsOfKind, KIND_WORDS } from "../kinds/compile.ts";
+import { isPlainEnd } from "../kinds/ends.ts";
 import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
 import { fieldNames } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
@@ -398,24 +399,6 @@ function variableFindings({ env_overrides = {} }: StatewrightState, path: Docume
 
 /** What a final state may have. Everything else would be for a body, which it has not. */
 const FINAL_FIELDS: ReadonlySet<string> = new Set(["type", "outcome"]);
-/** Names that plainly mean success. */
-const SUCCESS: ReadonlySet<string> = new Set([
-  "complete",
-  "completed",
-  "done",
-  "finished",
-  "passed",
-  "succeeded",
-  "success",
-]);
-
-/** How a run ends in a final state. */
-export function outcomeOf(name: string, { outcome }: StatewrightState): "completed" | "failed" | "cancelled" {
-  if (outcome !== undefined) return outcome;
-  const word = name.toLowerCase();
-  if (word === "failed" || word === "error") return "failed";
-  return word === "cancelled" ? "cancelled" : "completed";
-}
 
 /** A state that ends a branch ends no run, so its outcome is not in doubt. */
 function finalFindings(name: string, state: StatewrightState, isTerminal: boolean): readonly Finding[] {
@@ -425,12 +408,7 @@ function finalFindings(name: string, state: StatewrightState, isTerminal: boolea
     const message = `${JSON.stringify(name)} is final, so its ${JSON.stringify(key)} has no effect.`;
     return [{ severity: "warning", rule: "final-body", message, path: [...path, key], what: "key" }];
   });
-  const isPlain =
-    isTerminal ||
-    state.outcome !== undefined ||
-    outcomeOf(name, state) !== "completed" ||
-    SUCCESS.has(name.toLowerCase());
-  if (isPlain) return found;
+  if (isTerminal || isPlainEnd(name, state.outcome)) return found;
   const message = `A run that ends in ${JSON.stringify(name)} counts as completed.`;
   const suggestion = 'write "outcome": "completed", "failed" or "cancelled"';
   return [...found, { severity: "warning", rule: "final-outcome", message, suggestion, path, what: "key" }];

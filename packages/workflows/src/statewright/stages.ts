@@ -4,6 +4,7 @@ import { type AnyState, final, type Problem, type StateLimits, stage } from "@sl
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
 import { compileKind } from "../kinds/compile.ts";
+import { outcomeOf } from "../kinds/ends.ts";
 import type { KindState } from "../kinds/fields.ts";
 import type { KindNames } from "../kinds/make.ts";
 import { modelSettings } from "../kinds/model-fields.ts";
@@ -11,7 +12,6 @@ import { onlyGiven } from "../kinds/only-given.ts";
 import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { fullTemplates, templateFindings } from "../read/template.ts";
-import { outcomeOf } from "./check.ts";
 import { kindOf } from "./edges.ts";
 import type { StatewrightState } from "./schema.ts";
 
@@ -45,7 +45,7 @@ export interface DocumentScope extends Pick<KindNames, "stateId" | "pipelineKey"
 export function compileState(name: string, id: string, state: StatewrightState, around: DocumentScope): CompiledState {
   const path = ["states", name];
   if (state.type === "final") {
-    const end = labelled(final(outcomeOf(name, state)), name, id);
+    const end = labelled(final(outcomeOf(name, state.outcome)), name, id);
     return { state: end, findings: [], locate: () => ({ path, what: "key" }) };
   }
   const kind = kindOf(state);
