@@ -1,6 +1,7 @@
 // What the rows and end states of a machine have wrong beyond their shape.
 
 import { isPlainEnd, outcomeOf } from "../kinds/ends.ts";
+import { type NamedTarget, routerTargets } from "../kinds/fields.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoMachine, FlujoState } from "./read-document.ts";
 import { closeTo } from "./step-kinds.ts";
@@ -127,18 +128,10 @@ export function reachedStates({ start, ends, states, transitions }: FlujoMachine
 }
 
 /** The states that the router of a state names. */
-export function chosenTargets(
-  state: FlujoState | undefined,
-): readonly { readonly name: string; readonly path: Finding["path"] }[] {
-  return (state?.steps ?? []).flatMap(({ fields: { router }, at }) => {
-    if (router === undefined) return [];
-    const { targets, fallback } = router;
-    const chosen = targets.map((name, index) => ({ name, path: at("router", "targets", index) }));
-    if (fallback === undefined) return chosen;
-    return typeof fallback === "string"
-      ? [...chosen, { name: fallback, path: at("router", "fallback") }]
-      : [...chosen, { name: fallback.to, path: at("router", "fallback", "to") }];
-  });
+export function chosenTargets(state: FlujoState | undefined): readonly NamedTarget[] {
+  return (state?.steps ?? []).flatMap(({ fields: { router = {} }, at }) =>
+    routerTargets(router).map(({ name, path }) => ({ name, path: at("router", ...path) })),
+  );
 }
 
 /** Whether a model chooses what follows a state. */

@@ -4,6 +4,7 @@ import { field, isJsonObject, type Json } from "@sluice/core";
 import { didYouMean, idFault, messageOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FilesBeside } from "../format.ts";
+import { type NamedTarget, routerTargets } from "../kinds/fields.ts";
 import type { Finding } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { readStageFile } from "./stage-file.ts";
@@ -15,9 +16,7 @@ export const FAIL = "fail";
 export const RETURN = "$return";
 
 /** A place where pipeline.yaml names a stage, or where the file of a router does. */
-export interface Mention {
-  readonly name: string;
-  readonly path: DocumentPath;
+export interface Mention extends NamedTarget {
   /** The file, if it is not pipeline.yaml. */
   readonly source?: SourceFile;
 }
@@ -60,13 +59,8 @@ const EXTENSION = ".md";
 export function targetsOfRouter(source: SourceFile): readonly Mention[] {
   const { value } = source;
   if (field(value, "kind") !== "router") return [];
-  const targets = field(value, "targets");
-  const fallback = field(value, "fallback");
-  const all: readonly Json[] = Array.isArray(targets) ? targets : [];
-  return [
-    ...all.flatMap((name, index) => named(name, ["targets", index])),
-    ...(isJsonObject(fallback) ? named(fallback.to, ["fallback", "to"]) : named(fallback, ["fallback"])),
-  ].map((mention) => ({ ...mention, source }));
+  const fields = { targets: field(value, "targets"), fallback: field(value, "fallback") };
+  return routerTargets(fields).map((mention) => ({ ...mention, source }));
 }
 
 async function readStage({ name, path }: Mention, beside: FilesBeside): Promise<ReturnType<typeof readStageFile>> {

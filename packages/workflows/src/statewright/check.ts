@@ -7,7 +7,7 @@ import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import { eventsOfKind, KIND_WORDS } from "../kinds/compile.ts";
 import { isPlainEnd } from "../kinds/ends.ts";
-import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
+import { KIND_NAMES, type KindState, kindsIn, routerTargets } from "../kinds/fields.ts";
 import { fieldNames } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY_EVENT, type Edge, edgesOf, kindOf } from "./edges.ts";
@@ -46,19 +46,8 @@ export function withEnds(document: StatewrightDocument, whole: Json): Statewrigh
 /** Every state that a state may lead to. */
 function targetsOf(name: string, state: StatewrightState): readonly string[] {
   const kind = kindOf(state);
-  const chosen = kind?.kind === "router" ? routerTargets(kind, []).map(({ target }) => target) : [];
+  const chosen = kind?.kind === "router" ? routerTargets(kind.fields).map((target) => target.name) : [];
   return [...edgesOf(name, state).flatMap(({ targets }) => targets.map(({ target }) => target)), ...chosen];
-}
-
-/** The states that a router names, with their paths. */
-function routerTargets(
-  { fields: { targets, fallback } }: Extract<KindState, { readonly kind: "router" }>,
-  path: DocumentPath,
-): readonly { readonly target: string; readonly path: DocumentPath }[] {
-  const chosen = targets.map((target, index) => ({ target, path: [...path, "targets", index] }));
-  if (fallback === undefined) return chosen;
-  if (typeof fallback === "string") return [...chosen, { target: fallback, path: [...path, "fallback"] }];
-  return [...chosen, { target: fallback.to, path: [...path, "fallback", "to"] }];
 }
 
 /** What a run is in when a person interrupted it. */
@@ -268,8 +257,8 @@ function kindFindings(
     about([...path, "on", event], "unknown-event", message, didYouMeanWords(event, events));
   }
   if (kind === "router")
-    for (const { target, path: at } of routerTargets(given, [...path, kind]))
-      found.push(...targetFindings(target, at, names));
+    for (const target of routerTargets(given.fields))
+      found.push(...targetFindings(target.name, [...path, kind, ...target.path], names));
   else if (!names.has(name, "on"))
     about(
       path,
