@@ -2,9 +2,9 @@
 
 import { isPlainEnd, outcomeOf } from "../kinds/ends.ts";
 import { type NamedTarget, routerTargets } from "../kinds/fields.ts";
+import { suggestClosest } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoMachine, FlujoState } from "./read-document.ts";
-import { closeTo } from "./step-kinds.ts";
 
 /** The name of every state in `from`. */
 export const ANY = "*";
@@ -99,7 +99,7 @@ function completionFindings(machine: FlujoMachine): readonly Finding[] {
 
 function unknownState(name: string, known: readonly string[], path: Finding["path"]): Finding {
   const message = `There is no state ${JSON.stringify(name.slice(0, 80))}.`;
-  return { severity: "error", rule: "unknown-target", message, ...closeTo(name, known), path };
+  return { severity: "error", rule: "unknown-target", message, suggestion: suggestClosest(name, known), path };
 }
 
 function endFindings(name: string, path: Finding["path"], state: FlujoState | undefined): readonly Finding[] {

@@ -126,9 +126,8 @@ function unknownSteps(
     stepsRead(text).flatMap(({ name, offset, length }): readonly Finding[] => {
       if (layout.stepCalled(name, state) !== undefined) return [];
       const suggestion = suggestOneOf(name, known);
-      const hint = suggestion === undefined ? {} : { suggestion };
       const why = `There is no step ${JSON.stringify(name)}.`;
-      return [{ severity: "error", rule: "bad-template", message: why, ...hint, path, offset, length }];
+      return [{ severity: "error", rule: "bad-template", message: why, suggestion, path, offset, length }];
     }),
   );
 }

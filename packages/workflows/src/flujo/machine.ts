@@ -140,9 +140,8 @@ function rowsOf(
       const made = celGuard(when, known, read);
       guard = made.guard;
       for (const { rule, message, suggestion, offset, length } of made.problems ?? []) {
-        const hint = suggestion === undefined ? {} : { suggestion };
         const path = machine.at("transitions", at, "when");
-        findings.push({ severity: "error", rule, message: sentence(message), ...hint, path, offset, length });
+        findings.push({ severity: "error", rule, message: sentence(message), suggestion, path, offset, length });
       }
     }
     if ((from !== ANY && state === undefined) || !reached.has(to)) continue;

@@ -1,7 +1,7 @@
 // What a step of a document is, and whether its fields are those of its kind.
 
 import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
+import { suggestOneOf } from "@sluice/core/runtime";
 import type { ContextPath, SavedOutput } from "@sluice/stages";
 import type { DocumentPath } from "../diagnostic.ts";
 import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
@@ -163,8 +163,7 @@ function foreignFields(step: FlujoStep, kind: keyof typeof FIELDS, findings: Fin
 
 function missing(step: FlujoStep, name: string, suggestion?: string): Finding {
   const message = `${JSON.stringify(step.name)} has no ${JSON.stringify(name)}.`;
-  const hint = suggestion === undefined ? {} : { suggestion };
-  return { severity: "error", rule: "missing-field", message, ...hint, path: step.path, what: "key" };
+  return { severity: "error", rule: "missing-field", message, suggestion, path: step.path, what: "key" };
 }
 
 function unknownUse(step: FlujoStep, name: string, known: readonly string[], what: "import" | "agent"): Finding {
@@ -316,10 +315,4 @@ function nextState(
     path,
     what,
   };
-}
-
-/** The closest of the known names, as a suggestion. */
-export function closeTo(word: string, known: Iterable<string>): { readonly suggestion?: string } {
-  const best = didYouMean(word, known);
-  return best === undefined ? {} : { suggestion: `did you mean ${JSON.stringify(best)}?` };
 }

@@ -1,10 +1,11 @@
 // The parts of a folder of Markdown stages: what pipeline.yaml names, and the files of its stages.
 
 import { field, isJsonObject, type Json } from "@sluice/core";
-import { didYouMean, idFault, messageOf } from "@sluice/core/runtime";
+import { idFault, messageOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FilesBeside } from "../format.ts";
 import { type NamedTarget, routerTargets } from "../kinds/fields.ts";
+import { suggestClosest } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { readStageFile } from "./stage-file.ts";
@@ -79,9 +80,9 @@ function missingStage({ name, path, source }: Mention, names: readonly string[])
   const base = { severity: "error", rule: "unknown-target", path, ...from } as const;
   const fault = idFault(name);
   if (fault !== undefined) return { ...base, message: `This cannot name a stage: ${fault}.` };
-  const close = didYouMean(name, [...names, DONE, FAIL, RETURN]);
   const suggestion =
-    close === undefined ? `write the stage in ${name}.md, or list ${name} under final` : `did you mean "${close}"?`;
+    suggestClosest(name, [...names, DONE, FAIL, RETURN]) ??
+    `write the stage in ${name}.md, or list ${name} under final`;
   return { ...base, message: `There is no stage ${name}: the folder has no ${name}.md.`, suggestion };
 }
 

@@ -102,9 +102,9 @@ function endTargets(file: SourceFile, finals: readonly string[]): readonly Findi
   return targetsOfRouter(file).flatMap(({ name, path, source }): readonly Finding[] => {
     if (![DONE, FAIL, RETURN, "*"].includes(name) || finals.includes(name)) return [];
     const message = `A router chooses among states, and ${JSON.stringify(name)} is none.`;
-    const hint = name === DONE || name === FAIL ? { suggestion: `list ${name} under final, with its outcome` } : {};
+    const suggestion = name === DONE || name === FAIL ? `list ${name} under final, with its outcome` : undefined;
     const from = source === undefined ? {} : { source };
-    return [{ severity: "error", rule: "unknown-target", message, ...hint, path, ...from }];
+    return [{ severity: "error", rule: "unknown-target", message, suggestion, path, ...from }];
   });
 }
 
@@ -193,7 +193,7 @@ function guardFindings(guard: CelGuard | undefined, path: DocumentPath): readonl
       severity: "error",
       rule,
       message: `The condition cannot be used: ${message}.`,
-      ...(suggestion === undefined ? {} : { suggestion }),
+      suggestion,
       path,
       offset,
       length,

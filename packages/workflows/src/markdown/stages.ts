@@ -96,8 +96,7 @@ function findingsOf(name: string, fields: StageFields): readonly Finding[] {
   const { id, allowedTools, completionTool, completionSchema, inputSchema, retries, retryPolicy } = fields;
   const found: Finding[] = [];
   const error = (rule: string, field: string | undefined, message: string, suggestion?: string): void => {
-    const hint = suggestion === undefined ? {} : { suggestion };
-    found.push({ severity: "error", rule, message, ...hint, path: field === undefined ? [] : [field], what: "key" });
+    found.push({ severity: "error", rule, message, suggestion, path: field === undefined ? [] : [field], what: "key" });
   };
   found.push(...idFindings(name, id));
   if ((fields.prompt ?? "") === "")

@@ -10,8 +10,7 @@ export function problemFinding(problem: Problem, at: FindingAt): Finding {
   const subject = isPattern(problem) ? "" : `${at.path.length === 0 ? "The workflow" : pathWords(at.path)}: `;
   // Files have no optional tools.
   const suggestion = problem.suggestion?.replace(/; or \{ tool: .*$/su, "");
-  const hint = suggestion === undefined ? {} : { suggestion };
-  return { severity: "error", rule, message: `${subject}${problem.message}.`, ...hint, ...at };
+  return { severity: "error", rule, message: `${subject}${problem.message}.`, suggestion, ...at };
 }
 
 function isPattern({ path }: Pick<Problem, "path">): boolean {

@@ -3,7 +3,7 @@ import { readTemplate } from "@sluice/core/runtime";
 /** A template of a text that cannot be read. */
 export interface TemplateFinding {
   readonly message: string;
-  readonly suggestion?: string;
+  readonly suggestion?: string | undefined;
   readonly offset: number;
   readonly length: number;
 }
@@ -23,12 +23,7 @@ export function templateFindings(text: string): readonly TemplateFinding[] {
     const reading = readTemplate(fullTemplates(template));
     if (reading.ok) continue;
     for (const { message, suggestion } of reading.faults)
-      found.push({
-        message: `${message}.`,
-        ...(suggestion === undefined ? {} : { suggestion }),
-        offset,
-        length: template.length,
-      });
+      found.push({ message: `${message}.`, suggestion, offset, length: template.length });
   }
   return found;
 }

@@ -3,12 +3,12 @@
 import type { Json } from "@sluice/core";
 import { isJsonObject, field as memberOf } from "@sluice/core";
 import { matchesName, readPattern } from "@sluice/core/gate";
-import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
+import { suggestOneOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import { eventsOfKind, KIND_WORDS } from "../kinds/compile.ts";
 import { isPlainEnd } from "../kinds/ends.ts";
 import { KIND_NAMES, type KindState, kindsIn, routerTargets } from "../kinds/fields.ts";
-import { fieldNames } from "../read/field-names.ts";
+import { fieldNames, suggestClosest } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY_EVENT, type Edge, edgesOf, kindOf } from "./edges.ts";
 import { type StatewrightDocument, type StatewrightGuard, type StatewrightState, stateSchema } from "./schema.ts";
@@ -114,10 +114,8 @@ function undeclaredFields(name: string, { instructions = "" }: StatewrightState,
   const reads = [...instructions.matchAll(/(?<!\\)\{\{\s*ctx\.context\.([\w-]+)[^}]*\}\}/gu)];
   return reads.flatMap(({ 0: template, 1: field = "", index: offset }): readonly Finding[] => {
     if (fields.includes(field)) return [];
-    const close = didYouMean(field, fields);
     const message = `The context starts without ${JSON.stringify(field)}: if no event has sent it, the state fails.`;
-    const suggestion =
-      close === undefined ? `add "${field}": null to "context"` : `did you mean ${JSON.stringify(close)}?`;
+    const suggestion = suggestClosest(field, fields) ?? `add "${field}": null to "context"`;
     const path = ["states", name, "instructions"];
     return [
       { severity: "warning", rule: "undeclared-field", message, suggestion, path, offset, length: template.length },
@@ -163,19 +161,8 @@ function targetFindings(
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [
-    {
-      severity: "error",
-      rule: "unknown-target",
-      message,
-      ...hintOf(didYouMeanWords(target, targets) ?? suggestOneOf(target, states)),
-      path,
-    },
-  ];
-}
-
-function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {
-  return suggestion === undefined ? {} : { suggestion };
+  const suggestion = suggestClosest(target, targets) ?? suggestOneOf(target, states);
+  return [{ severity: "error", rule: "unknown-target", message, suggestion, path }];
 }
 
 function stateFindings(name: string, state: StatewrightState, names: Names): readonly Finding[] {
@@ -232,7 +219,7 @@ function kindFindings(
   const { kind } = given;
   const found: Finding[] = [];
   const about = (at: DocumentPath, rule: string, message: string, suggestion?: string): void => {
-    found.push({ severity: "error", rule, message, ...hintOf(suggestion), path: at, what: "key" });
+    found.push({ severity: "error", rule, message, suggestion, path: at, what: "key" });
   };
   for (const other of others)
     about(
@@ -254,7 +241,7 @@ function kindFindings(
   for (const event of Object.keys(state.on ?? {})) {
     if (events.includes(event)) continue;
     const message = `${JSON.stringify(event)} can never happen: ${KIND_WORDS[kind]} is left by ${listed(events)} alone.`;
-    about([...path, "on", event], "unknown-event", message, didYouMeanWords(event, events));
+    about([...path, "on", event], "unknown-event", message, suggestClosest(event, events));
   }
   if (kind === "router")
     for (const target of routerTargets(given.fields))
@@ -281,11 +268,6 @@ function listed(words: readonly string[]): string {
   return words.map((word) => JSON.stringify(word)).join(" or ");
 }
 
-function didYouMeanWords(word: string, known: readonly string[]): string | undefined {
-  const best = didYouMean(word, known);
-  return best === undefined ? undefined : `did you mean ${JSON.stringify(best)}?`;
-}
-
 /** Transitions of a state whose orchestrator chooses what follows it. */
 function orchestratedFindings(state: StatewrightState, path: DocumentPath): readonly Finding[] {
   const found = (["on", "safe_next"] as const).flatMap((field): readonly Finding[] => {
@@ -310,8 +292,7 @@ function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
   for (const { name, path } of edge.guards) {
     if (names.guards.includes(name)) continue;
     const message = `There is no guard ${JSON.stringify(name)}.`;
-    const best = didYouMean(name, names.guards);
-    const suggestion = best === undefined ? DEFINE_GUARD : `did you mean ${JSON.stringify(best)}?`;
+    const suggestion = suggestClosest(name, names.guards) ?? DEFINE_GUARD;
     found.push({ severity: "error", rule: "unknown-guard", message, suggestion, path });
   }
   if (edge.unusedMessage) {
