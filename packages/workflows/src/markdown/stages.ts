@@ -1,20 +1,13 @@
 // The stages of a folder: frontmatter and prompt as a stage, and what its mistakes are called in the file.
 
-import {
-  type AllowedTool,
-  type AnyState,
-  type JsonObject,
-  type JsonSchema,
-  type Problem,
-  stage,
-  type TextPlace,
-} from "@sluice/core";
+import { type AllowedTool, type AnyState, type JsonObject, type JsonSchema, type Problem, stage } from "@sluice/core";
 import { matchesName, readPattern } from "@sluice/core/gate";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
 import { onlyGiven } from "../kinds/only-given.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
+import { expandTemplates } from "../read/template.ts";
 import { type StageFields, stageFields } from "./fields.ts";
 
 /** Model calls of one attempt, unless the stage says otherwise. */
@@ -36,7 +29,7 @@ export interface CompiledStage {
 export function compileStage(name: string, source: SourceFile): CompiledStage {
   const shape = readShape(stageFields, stageFields, source.value);
   const fields: StageFields = shape.value ?? {};
-  const prompt = fullTemplates(fields.prompt ?? "");
+  const prompt = expandTemplates(fields.prompt ?? "");
   const own = findingsOf(name, fields).map((finding) => ({ ...finding, path: shape.locate(finding.path) }));
   const output = fields.completionSchema === undefined ? {} : { output: fields.completionSchema };
   return {
@@ -172,25 +165,4 @@ function skillFindings({ skills, allowedTools = [] }: StageFields): readonly Fin
     ...found,
     { severity: "error", rule: "skills-without-tool", message, suggestion, path: ["skills"], what: "key" },
   ];
-}
-
-/** Templates whose path starts with `input` are short for the ones that start with `ctx.input`. */
-const SHORT = /(?<!\\)\{\{\s*(?=input[\s.[}])/gu;
-const ROOT = "ctx.";
-
-/** A text with the full form of its templates, and the places that its parts have in the text as it was written. */
-function fullTemplates(text: string): { readonly text: string; original(place: TextPlace): TextPlace } {
-  const added: number[] = [];
-  const full = text.replaceAll(SHORT, (braces: string, offset: number) => {
-    added.push(offset + braces.length + added.length * ROOT.length);
-    return `${braces}${ROOT}`;
-  });
-  const original = (offset: number): number => offset - ROOT.length * added.filter((at) => at < offset).length;
-  return {
-    text: full,
-    original: ({ offset, length }) => {
-      const start = original(offset);
-      return { offset: start, length: original(offset + length) - start };
-    },
-  };
 }

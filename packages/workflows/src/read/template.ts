@@ -1,3 +1,4 @@
+import type { TextPlace } from "@sluice/core";
 import { readTemplate } from "@sluice/core/runtime";
 
 /** A template of a text that cannot be read. */
@@ -9,11 +10,29 @@ export interface TemplateFinding {
 }
 
 /** Templates whose path starts with `input` are short for the ones that start with `ctx.input`. */
-const SHORT = /(?<!\\)\{\{(\s*)input(?=[\s.[}])/gu;
+const SHORT = /(?<!\\)\{\{\s*(?=input[\s.[}])/gu;
+const ROOT = "ctx.";
 
 /** The text with the full form of its templates. */
 export function fullTemplates(text: string): string {
-  return text.replaceAll(SHORT, "{{$1ctx.input");
+  return expandTemplates(text).text;
+}
+
+/** The same with the places that its parts have in the text as it was written. */
+export function expandTemplates(text: string): { readonly text: string; original(place: TextPlace): TextPlace } {
+  const added: number[] = [];
+  const full = text.replaceAll(SHORT, (braces: string, offset: number) => {
+    added.push(offset + braces.length + added.length * ROOT.length);
+    return `${braces}${ROOT}`;
+  });
+  const original = (offset: number): number => offset - ROOT.length * added.filter((at) => at < offset).length;
+  return {
+    text: full,
+    original: ({ offset, length }) => {
+      const start = original(offset);
+      return { offset: start, length: original(offset + length) - start };
+    },
+  };
 }
 
 /** The faults of a text's templates, each where it is. */
