@@ -8,7 +8,7 @@ import type { CelTypes } from "../expressions/variables.ts";
 import { type FindingAt, runInput } from "../format.ts";
 import { outcomeOf } from "../kinds/ends.ts";
 import { type OrchestratorFields, orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
-import { problemFinding } from "../read/problem-finding.ts";
+import { problemFindings } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY, checkMachine, handlesSuccess, isRouted, reachedStates } from "./check.ts";
 import { type CompiledPart, compileState } from "./compile-steps.ts";
@@ -106,8 +106,7 @@ function nestedPipeline(
   const { definition, findings, locate } = compileMachine(workflow, use.machine, key);
   if (findings.some(({ severity }) => severity === "error")) return { findings };
   const { spec, problems } = compilePipeline(definition);
-  const found = problems.map((problem) => problemFinding(problem, locate(problem)));
-  return { pipeline: { id: spec.id, spec }, findings: [...findings, ...found] };
+  return { pipeline: { id: spec.id, spec }, findings: [...findings, ...problemFindings(problems, locate)] };
 }
 
 type Row = NonNullable<PipelineDefinition["transitions"]>[number];

@@ -3,8 +3,15 @@ import { pathWords } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
 import type { Finding } from "./shape.ts";
 
-/** A problem of a compiled definition as a finding in the document. */
-export function problemFinding(problem: Problem, at: FindingAt): Finding {
+/** The problems of a compiled definition as findings in the document. */
+export function problemFindings(
+  problems: readonly Problem[] | undefined,
+  locate: (problem: Problem) => FindingAt,
+): readonly Finding[] {
+  return (problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+}
+
+function problemFinding(problem: Problem, at: FindingAt): Finding {
   const rule = ruleOf(problem);
   // A pattern names itself.
   const subject = isPattern(problem) ? "" : `${at.path.length === 0 ? "The workflow" : pathWords(at.path)}: `;

@@ -9,7 +9,7 @@ import type { KindState } from "../kinds/fields.ts";
 import type { KindNames } from "../kinds/make.ts";
 import { modelSettings } from "../kinds/model-fields.ts";
 import { onlyGiven } from "../kinds/only-given.ts";
-import { problemFinding } from "../read/problem-finding.ts";
+import { problemFindings } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { fullTemplates, templateFindings } from "../read/template.ts";
 import { kindOf } from "./edges.ts";
@@ -70,7 +70,7 @@ export function compileState(name: string, id: string, state: StatewrightState, 
   const broken = templates.map(
     (template): Finding => ({ severity: "error", rule: "bad-template", path: [...path, "instructions"], ...template }),
   );
-  const problems = (compiled.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  const problems = problemFindings(compiled.spec.problems, locate);
   return { state: labelled(compiled, name, id), findings: [...broken, ...problems], locate };
 }
 
@@ -83,7 +83,7 @@ function ofKind(name: string, id: string, given: KindState, ids: DocumentScope):
     return inside.length === 0 ? { path, what: "key" } : { path: [...path, ...inside] };
   };
   const own = compiled.findings.map((finding) => ({ ...finding, path: [...path, ...finding.path] }));
-  const problems = (compiled.state.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  const problems = problemFindings(compiled.state.spec.problems, locate);
   return { state: labelled(compiled.state, name, id), findings: [...own, ...problems], locate };
 }
 
