@@ -1,6 +1,9 @@
-// What the name of an end says of how a run ends, in every format.
+// The names in files that end a run or go back from an interrupt, in every format.
 
 export type Outcome = "completed" | "failed" | "cancelled";
+
+/** The target that goes back to the state that an interrupt left. */
+export const RETURN = "$return";
 
 /** Names that plainly mean success. */
 const SUCCESS: ReadonlySet<string> = new Set([

@@ -4,6 +4,7 @@ import { field, isJsonObject, type Json } from "@sluice/core";
 import { idFault, messageOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FilesBeside } from "../format.ts";
+import { RETURN } from "../kinds/ends.ts";
 import { type NamedTarget, routerTargets } from "../kinds/fields.ts";
 import { suggestClosest } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
@@ -13,8 +14,6 @@ import { readStageFile } from "./stage-file.ts";
 /** The ends that a transition may name instead of a stage, unless a final state has that name. */
 export const DONE = "done";
 export const FAIL = "fail";
-/** The target that goes back to the stage that an interrupt left. */
-export const RETURN = "$return";
 
 /** A place where pipeline.yaml names a stage, or where the file of a router does. */
 export interface Mention extends NamedTarget {

@@ -26,6 +26,7 @@ import {
   type WorkflowReading,
   type WorkflowReference,
 } from "../format.ts";
+import { RETURN } from "../kinds/ends.ts";
 import { onlyGiven } from "../kinds/only-given.ts";
 import { orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
 import { idFor, workflowIdsFor } from "../read/names.ts";
@@ -33,7 +34,7 @@ import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { fullTemplates } from "../read/template.ts";
 import { type FolderFields, folderFields, partialFolder, type RowFields } from "./fields.ts";
-import { DONE, endNames, FAIL, firstMentions, type Mention, RETURN, readStages, targetsOfRouter } from "./folder.ts";
+import { DONE, endNames, FAIL, firstMentions, type Mention, readStages, targetsOfRouter } from "./folder.ts";
 import { compileKindStage, kindNamed } from "./kind-stage.ts";
 import { type CompiledStage, compileStage, describesObject, objectSchema } from "./stages.ts";
 

@@ -4,13 +4,14 @@ import type { Json } from "@sluice/core";
 import { isJsonObject, field as memberOf } from "@sluice/core";
 import { matchesName, readPattern } from "@sluice/core/gate";
 import { suggestOneOf } from "@sluice/core/runtime";
+import { ANY_EVENT } from "../check/moves.ts";
 import type { DocumentPath } from "../diagnostic.ts";
 import { eventsOfKind, KIND_WORDS } from "../kinds/compile.ts";
-import { isPlainEnd } from "../kinds/ends.ts";
+import { isPlainEnd, RETURN } from "../kinds/ends.ts";
 import { KIND_NAMES, type KindState, kindsIn, routerTargets } from "../kinds/fields.ts";
 import { fieldNames, suggestClosest } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
-import { ANY_EVENT, type Edge, edgesOf, kindOf } from "./edges.ts";
+import { type Edge, edgesOf, kindOf } from "./edges.ts";
 import { type StatewrightDocument, type StatewrightGuard, type StatewrightState, stateSchema } from "./schema.ts";
 
 /** The names that a document has, mistaken parts included, so that one mistake is not reported twice. */
@@ -24,9 +25,6 @@ interface Names {
   /** Whether a state was written with something in this field, be it mistaken. */
   has(state: string, field: string): boolean;
 }
-
-/** The target that goes back to the state that an interrupt left. */
-export const RETURN = "$return";
 
 /** The ends that every workflow has, also without a state of that name. */
 const ENDS = { failed: "failed", cancelled: "cancelled" } as const;
