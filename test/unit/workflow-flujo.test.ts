@@ -505,6 +505,7 @@ describe("what may not be meant is a warning", () => {
       "final-outcome end_states[0] (warning)",
       "final-body states.shipped (warning)",
     ]);
+    expect(ruleLines(await load(machine(ROWS.replaceAll("done", "passed")).replace("[done,", "[passed,")))).toEqual([]);
   });
 
   test("an agent without a list of tools", async () => {

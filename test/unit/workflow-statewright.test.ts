@@ -295,7 +295,7 @@ test("final states end with their outcome, else with that of their name", async 
     states: {
       a: {
         allowed_tools: [],
-        on: { A: "failed", B: "error", C: "cancelled", D: "done", E: "blocked", F: "Failed", G: "given" },
+        on: { A: "failed", B: "error", C: "cancelled", D: "done", E: "blocked", F: "Failed", G: "given", H: "end" },
       },
       failed: { type: "final" },
       error: { type: "final" },
@@ -303,6 +303,7 @@ test("final states end with their outcome, else with that of their name", async 
       done: { type: "final" },
       blocked: { type: "final" },
       Failed: { type: "final" },
+      end: { type: "final" },
       given: { type: "final", outcome: "failed" },
     },
   });

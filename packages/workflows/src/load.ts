@@ -20,7 +20,7 @@ import type {
 } from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
 import { diskFiles, type WorkflowFiles } from "./read/files.ts";
-import { problemFinding } from "./read/problem-finding.ts";
+import { problemFindings } from "./read/problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource } from "./read/source.ts";
 import { aboutFile, diagnosticsOf } from "./report/diagnostics.ts";
@@ -138,7 +138,7 @@ async function readWorkflow(loading: Loading, path: string, above: readonly stri
   const isSound = !workflows.broken && !found.some(({ severity }) => severity === "error");
   const { definition } = compilation;
   const tail = isSound && definition !== undefined ? compileTail(definition, loading.options.tools) : undefined;
-  for (const problem of tail?.problems ?? []) found.push(problemFinding(problem, compilation.locate(problem)));
+  found.push(...problemFindings(tail?.problems, (problem) => compilation.locate(problem)));
   let broken = false;
   if (tail?.problems.length === 0) {
     const { tools } = loading.options;

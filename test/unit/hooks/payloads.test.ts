@@ -52,11 +52,48 @@ test.each(HOST_NAMES)("%s: a command that is not a text is refused", (host) => {
   expect(changed(host, { command: ["bash", "-lc", "id"] }).call.kind).toBe("refused");
 });
 
-test.each(HOST_NAMES)("%s: a tool that the gate does not know is refused", (host) => {
+/** The call of another tool. */
+function called(host: HostName, tool: string, input?: JsonObject): CallEvent["call"] {
   const { event, payload } = shellOf(host);
   const name = host === "copilot" ? "toolName" : host === "opencode" ? "tool" : "tool_name";
-  const read = adapter(host).read(event, { ...payload, [name]: "write_stdin" });
-  expect(read).toMatchObject({ call: { kind: "refused", reason: expect.stringContaining("write_stdin") } });
+  const read = adapter(host).read(event, { ...payload, [name]: tool, ...(input && { [INPUT[host]]: input }) });
+  if (read.kind !== "pre") throw new Error("not a call");
+  return read.call;
+}
+
+test.each(HOST_NAMES)("%s: a tool that the gate does not know is refused", (host) => {
+  expect(called(host, "write_stdin")).toEqual({
+    kind: "refused",
+    reason: expect.stringContaining("write_stdin"),
+  });
+});
+
+const OLD_AND_NEW = { file_path: "/w/a", old_string: "a", new_string: "b" };
+
+test.each([
+  ["claude", "Edit", { ...OLD_AND_NEW, replace_all: true }],
+  ["claude", "Write", { file_path: "/w/a", content: "" }],
+  ["claude", "NotebookEdit", { notebook_path: "/w/a", new_source: "" }],
+  ["claude", "LS", { path: "/w" }],
+  ["claude", "WebFetch", { url: "https://example.com", prompt: "" }],
+  ["claude", "WebSearch", { query: "a" }],
+  ["codex", "view_image", { path: "/w/a" }],
+  ["gemini", "replace", { ...OLD_AND_NEW, allow_multiple: true, instruction: "" }],
+  ["gemini", "list_directory", { dir_path: "/w" }],
+  ["qwen", "edit", { ...OLD_AND_NEW, replace_all: true }],
+  ["qwen", "read_file", { absolute_path: "/w/a" }],
+  ["copilot", "edit", { path: "/w/a", old_str: "a", new_str: "b" }],
+  ["copilot", "web_fetch", { url: "https://example.com", raw: true }],
+  ["opencode", "edit", { filePath: "/w/a", oldString: "a", newString: "b", replaceAll: true }],
+  ["opencode", "list", {}],
+] satisfies [HostName, string, JsonObject][])("%s: %s with one more member is refused", (host, tool, input) => {
+  expect(called(host, tool, input).kind).toBe("call");
+  for (const more of ["replace_all", "follow", "path_override"])
+    if (!Object.hasOwn(input, more))
+      expect(called(host, tool, { ...input, [more]: true })).toEqual({
+        kind: "refused",
+        reason: expect.stringContaining(more),
+      });
 });
 
 test.each(HOST_NAMES)("%s: a payload without a session, with an odd folder or of another shape is invalid", (host) => {

@@ -1,10 +1,15 @@
 import { join } from "node:path";
 import type { JsonObject } from "@sluice/core";
 import { HOOK_EVENTS } from "../hooks/hook-events.ts";
-import { type Host, type HostPlan, jsonFile, type LaunchRequest, TOKEN_VARIABLE } from "./host.ts";
-
-/** Seconds. A person may have to answer. */
-const HOOK_TIMEOUT = 600;
+import {
+  HOOK_SECONDS,
+  type Host,
+  type HostPlan,
+  jsonFile,
+  type LaunchRequest,
+  SHELL_NOTE,
+  TOKEN_VARIABLE,
+} from "./host.ts";
 
 export const claude: Host = {
   name: "claude",
@@ -125,10 +130,7 @@ function nativeTools(request: LaunchRequest): HostPlan {
       }),
     ],
     ignores: IGNORED,
-    notes: [
-      "The agent has a shell with your rights: it can read what you can read, and stop the gateway.",
-      "What you type after ! or name with @ reaches no hook.",
-    ],
+    notes: [SHELL_NOTE, "What you type after ! or name with @ reaches no hook."],
   };
 }
 
@@ -180,7 +182,7 @@ function mcpConfig(request: LaunchRequest) {
 function claudeHooks({ hookCommand }: LaunchRequest): JsonObject {
   const group = (event: string, more: JsonObject): JsonObject => {
     const command = hookCommand?.(event) ?? "exit 2";
-    return { matcher: "*", hooks: [{ type: "command", command, timeout: HOOK_TIMEOUT, ...more }] };
+    return { matcher: "*", hooks: [{ type: "command", command, timeout: HOOK_SECONDS, ...more }] };
   };
   const { decide, report } = HOOK_EVENTS.claude;
   return Object.fromEntries([

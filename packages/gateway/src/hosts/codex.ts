@@ -1,6 +1,14 @@
 import { join } from "node:path";
 import { allEvents } from "../hooks/hook-events.ts";
-import { type Host, type HostPlan, type LaunchRequest, type PlannedFile, TOKEN_VARIABLE } from "./host.ts";
+import {
+  HOOK_SECONDS,
+  type Host,
+  type HostPlan,
+  type LaunchRequest,
+  type PlannedFile,
+  SHELL_NOTE,
+  TOKEN_VARIABLE,
+} from "./host.ts";
 
 /** Features that bring tools of their own. */
 const TOOL_FEATURES = [
@@ -19,8 +27,6 @@ const TOOL_FEATURES = [
   "view_image",
   "worktrees",
 ];
-/** Seconds. */
-const HOOK_TIMEOUT = 600;
 
 /** Where the model comes from, and how hard it thinks. */
 const HARMLESS_SETTING =
@@ -120,7 +126,7 @@ function hooked(request: LaunchRequest): HostPlan {
     ignores: IGNORED,
     notes: [
       "Input to a running shell (write_stdin) and hosted web search reach no hook; hosted web search is switched off.",
-      "The agent has a shell with your rights: it can read what you can read, and stop the gateway.",
+      SHELL_NOTE,
     ],
   };
 }
@@ -169,7 +175,7 @@ function hookFile(request: LaunchRequest): PlannedFile {
   const hooks = Object.fromEntries(
     allEvents("codex").map((event) => [
       event,
-      [{ matcher: "*", hooks: [{ type: "command", command: command?.(event) ?? "exit 2", timeout: HOOK_TIMEOUT }] }],
+      [{ matcher: "*", hooks: [{ type: "command", command: command?.(event) ?? "exit 2", timeout: HOOK_SECONDS }] }],
     ]),
   );
   return { path: join(codexHome(request), "hooks.json"), text: `${JSON.stringify({ hooks }, null, 2)}\n` };

@@ -1,9 +1,15 @@
 import { join } from "node:path";
 import { allEvents } from "../hooks/hook-events.ts";
-import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
-
-/** Seconds. */
-const HOOK_TIMEOUT = 600;
+import {
+  HOOK_SECONDS,
+  type Host,
+  type HostPlan,
+  jsonFile,
+  type LaunchRequest,
+  SERVER_NAME,
+  SHELL_NOTE,
+  TOKEN_VARIABLE,
+} from "./host.ts";
 
 export const copilot: Host = {
   name: "copilot",
@@ -107,7 +113,7 @@ function hooked(request: LaunchRequest): HostPlan {
     ignores: ["built-in MCP servers"],
     notes: [
       "Reading in the workspace and read-only commands run without a hook's yes when the hooks are switched off by the project.",
-      "The agent has a shell with your rights: it can read what you can read, and stop the gateway.",
+      SHELL_NOTE,
     ],
   };
 }
@@ -152,7 +158,7 @@ function hookFiles(request: LaunchRequest) {
   const hooks = Object.fromEntries(
     allEvents("copilot").map((event) => [
       event,
-      [{ type: "command", bash: request.hookCommand?.(event) ?? "exit 2", timeoutSec: HOOK_TIMEOUT }],
+      [{ type: "command", bash: request.hookCommand?.(event) ?? "exit 2", timeoutSec: HOOK_SECONDS }],
     ]),
   );
   return [

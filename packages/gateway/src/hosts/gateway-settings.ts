@@ -1,10 +1,8 @@
 // What Gemini CLI and Qwen Code have in common: arguments, and settings that hold the gateway's server and hooks.
 import type { JsonObject } from "@sluice/core";
 import { allEvents } from "../hooks/hook-events.ts";
-import { type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
+import { HOOK_SECONDS, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
-/** Milliseconds. */
-const HOOK_TIMEOUT = 600_000;
 /** Milliseconds. A call may wait for a person. */
 const CALL_TIMEOUT = 3_600_000;
 
@@ -41,7 +39,7 @@ export function commandHooks(host: "gemini" | "qwen", { hookCommand }: LaunchReq
   return Object.fromEntries(
     allEvents(host).map((event) => {
       const command = hookCommand?.(event) ?? "exit 2";
-      const hook = { name: SERVER_NAME, type: "command", command, timeout: HOOK_TIMEOUT };
+      const hook = { name: SERVER_NAME, type: "command", command, timeout: HOOK_SECONDS * 1000 };
       return [event, [{ matcher: "*", hooks: [hook] }]];
     }),
   );

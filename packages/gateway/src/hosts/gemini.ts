@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { field, type JsonObject } from "@sluice/core";
 import { commandHooks, gatewaySettings, IGNORED, isolated } from "./gateway-settings.ts";
-import { type Host, type HostPlan, jsonFile, type LaunchRequest, TOKEN_VARIABLE } from "./host.ts";
+import { type Host, type HostPlan, jsonFile, type LaunchRequest, SHELL_NOTE, TOKEN_VARIABLE } from "./host.ts";
 
 export const gemini: Host = {
   name: "gemini",
@@ -76,10 +76,7 @@ function hooked(request: LaunchRequest): HostPlan {
     }),
     ...ownHome(request),
     ignores: IGNORED,
-    notes: [
-      "What you name with @ reaches no hook.",
-      "The agent has a shell with your rights: it can read what you can read, and stop the gateway.",
-    ],
+    notes: ["What you name with @ reaches no hook.", SHELL_NOTE],
   };
 }
 

@@ -120,6 +120,12 @@ export interface HostArguments {
   readonly words: boolean;
 }
 
+/** Seconds that a host waits for a hook. A person may have to answer meanwhile. */
+export const HOOK_SECONDS = 600;
+/** What hooks cannot prevent. */
+export const SHELL_NOTE =
+  "The agent has a shell with your rights: it can read what you can read, and stop the gateway.";
+
 /** How names of the gateway's MCP server begin. */
 export const SERVER_NAME = "sluice";
 export const TOKEN_VARIABLE = "SLUICE_GATEWAY_TOKEN";

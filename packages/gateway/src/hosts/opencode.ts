@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type Host, type HostPlan, jsonFile, type LaunchRequest, TOKEN_VARIABLE } from "./host.ts";
+import { type Host, type HostPlan, jsonFile, type LaunchRequest, SHELL_NOTE, TOKEN_VARIABLE } from "./host.ts";
 
 /** Milliseconds. A call may wait for a person. */
 const CALL_TIMEOUT = 3_600_000;
@@ -82,10 +82,7 @@ function hooked(request: LaunchRequest): HostPlan {
       },
     ],
     ignores: IGNORED,
-    notes: [
-      "Commands with a shell part reach no hook.",
-      "The agent has a shell with your rights: it can read what you can read, and stop the gateway.",
-    ],
+    notes: ["Commands with a shell part reach no hook.", SHELL_NOTE],
     ...weakened(request),
   };
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { commandHooks, gatewaySettings, IGNORED, isolated } from "./gateway-settings.ts";
-import { type Host, type HostPlan, jsonFile, type LaunchRequest, TOKEN_VARIABLE } from "./host.ts";
+import { type Host, type HostPlan, jsonFile, type LaunchRequest, SHELL_NOTE, TOKEN_VARIABLE } from "./host.ts";
 
 /** Tools that are not core tools and remain without this. */
 const FURTHER_TOOLS = [
@@ -121,10 +121,7 @@ function hooked(request: LaunchRequest): HostPlan {
       ),
     ],
     ignores: IGNORED,
-    notes: [
-      "What you name with @ reaches no hook.",
-      "The agent has a shell with your rights: it can read what you can read, and stop the gateway.",
-    ],
+    notes: ["What you name with @ reaches no hook.", SHELL_NOTE],
   };
 }
 

@@ -298,16 +298,12 @@ function edgeMarkup(
   const name = isDetour ? "aside" : taken > 0 ? "taken" : "open";
   const often = taken === 0 ? "not taken" : `taken ${count(taken, "time")}`;
   const by = events.length === 0 ? "" : `, by ${events.slice(0, MOST_STATES).join(", ")}`;
-  const words = [...events.slice(0, MOST_EVENTS).map(shortEvent), ...(taken > 1 ? [`${taken}×`] : [])].join(" ");
+  const words = [
+    ...events.slice(0, MOST_EVENTS).map((event) => fitted(event, EVENT_COLUMNS)),
+    ...(taken > 1 ? [`${taken}×`] : []),
+  ].join(" ");
   const times = words === "" ? NOTHING : html`<text class="often" x="${x}" y="${y}">${words}</text>`;
   return html`<g><title>${nodeName(from)} to ${nodeName(to)}: ${often}${by}</title><path class="way ${name}" d="${path}" marker-end="url(#${id}-${name})"/>${times}</g>\n`;
-}
-
-/** Longer names would cover the boxes. */
-function shortEvent(event: string): string {
-  return cut([{ text: headOf(event, EVENT_COLUMNS * 4) }], EVENT_COLUMNS)
-    .map(({ text }) => text)
-    .join("");
 }
 
 function nodeName(id: string): string {
@@ -327,7 +323,7 @@ function boxMarkup(node: GraphNode, { x, y }: Corner, anchors: ReadonlyMap<strin
     return html`<g class="box end ${node.ending}">${edge(BOX_HEIGHT / 2)}<text x="${x + BOX_WIDTH / 2}" y="${y + BOX_HEIGHT / 2 + 5}" text-anchor="middle" class="name">${sign} ${words}</text></g>\n`;
   }
   if (node.kind === "pipeline")
-    return html`<g class="box pipeline"><title>pipeline ${node.pipeline}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">▣ ${nameIn(node.pipeline)}</text><text x="${x + 14}" y="${y + 43}" class="fact">another pipeline</text></g>\n`;
+    return html`<g class="box pipeline"><title>pipeline ${node.pipeline}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">▣ ${fitted(node.pipeline, NAME_COLUMNS)}</text><text x="${x + 14}" y="${y + 43}" class="fact">another pipeline</text></g>\n`;
   const { id, isInitial, items, label } = node;
   const { execution, visits, final, endsBranch } = node.stop;
   if (final !== undefined) return finalMarkup(label, final, edge(BOX_HEIGHT / 2), { x, y });
@@ -342,16 +338,16 @@ function boxMarkup(node: GraphNode, { x, y }: Corner, anchors: ReadonlyMap<strin
     isInitial && visits < 2 ? "first" : "",
   ].filter((fact) => fact !== "");
   const line = facts.join(" · ");
-  const box = html`<g class="box ${isEnd ? "completed" : (status ?? "unreached")}"><title>${id}: ${facts.join(", ")}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">${sign} ${nameIn(label)}</text><text x="${x + 14}" y="${y + 43}" class="fact">${line.length > FACT_COLUMNS ? word : line}</text></g>`;
+  const box = html`<g class="box ${isEnd ? "completed" : (status ?? "unreached")}"><title>${id}: ${facts.join(", ")}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">${sign} ${fitted(label, NAME_COLUMNS)}</text><text x="${x + 14}" y="${y + 43}" class="fact">${line.length > FACT_COLUMNS ? word : line}</text></g>`;
   return html`${linkTo(anchors.get(id), box)}\n`;
 }
 
 /** Of a state that ended a branch and was not entered. */
 const BRANCH_END = { sign: "✔", word: "ended a branch" };
 
-/** A name as it fits its box. */
-function nameIn(name: string): string {
-  return cut([{ text: headOf(name, NAME_COLUMNS * 4) }], NAME_COLUMNS)
+/** A name as it fits its place. */
+function fitted(name: string, width: number): string {
+  return cut([{ text: headOf(name, width * 4) }], width)
     .map(({ text }) => text)
     .join("");
 }
@@ -372,5 +368,5 @@ function finalMarkup(
   const ending = FINAL_ENDS.get(outcome) ?? "done";
   const [sign, words] = reached ? [ENDS[ending][0], ENDS[ending][1]] : ["○", `ends the run: ${outcome}`];
   const [middle, top] = [x + BOX_WIDTH / 2, y + 24];
-  return html`<g class="box end ${reached ? ending : "unreached"}"><title>${name}: ${words}</title>${edge}<text x="${middle}" y="${top}" text-anchor="middle" class="name">${sign} ${nameIn(name)}</text><text x="${middle}" y="${top + 19}" text-anchor="middle" class="fact">${words}</text></g>\n`;
+  return html`<g class="box end ${reached ? ending : "unreached"}"><title>${name}: ${words}</title>${edge}<text x="${middle}" y="${top}" text-anchor="middle" class="name">${sign} ${fitted(name, NAME_COLUMNS)}</text><text x="${middle}" y="${top + 19}" text-anchor="middle" class="fact">${words}</text></g>\n`;
 }

@@ -4,7 +4,7 @@ import { type AnyPipeline, field, isJsonObject, type Json, type PipelineSpec } f
 import { compilePipeline } from "@sluice/core/host";
 import { checkSession, statesWithin } from "@sluice/core/runtime";
 import type { Diagnostic } from "../diagnostic.ts";
-import { problemFinding } from "../read/problem-finding.ts";
+import { problemFindings } from "../read/problem-finding.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import { readSource } from "../read/source.ts";
 import { aboutFile, diagnosticsOf } from "../report/diagnostics.ts";
@@ -64,7 +64,7 @@ export function checkDocument(written: Json, { rules, tools, now }: DocumentScop
   const { spec, problems } = compilePipeline({ ...definition, limits: rules.limits });
   const kinds = [...new Set(statesWithin(spec).map(({ kind }) => kind))];
   const live = problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
-  found.push(...[...problems, ...live].map((problem) => problemFinding(problem, locate(problem))));
+  found.push(...problemFindings([...problems, ...live], locate));
   const all = diagnosticsOf(source, found);
   return all.some(({ severity }) => severity === "error") ? refused(all) : { spec, diagnostics: all, text };
 }

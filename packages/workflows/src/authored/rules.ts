@@ -257,5 +257,5 @@ function quoted(text: string): string {
 }
 
 function error(rule: string, path: DocumentPath, message: string, suggestion?: string): Finding {
-  return { severity: "error", rule, message, path, ...(suggestion === undefined ? {} : { suggestion }) };
+  return { severity: "error", rule, message, path, suggestion };
 }

@@ -53,7 +53,7 @@ export function moveTable(spec: PipelineSpec): MoveTable {
   };
 }
 
-const EVERY_STATE = "*";
+export const EVERY_STATE = "*";
 
 /** The targets that the models of routers and of an orchestrator may choose, by state. */
 function chosenMoves({ states, orchestrator }: PipelineSpec): ReadonlyMap<string, readonly Move[]> {

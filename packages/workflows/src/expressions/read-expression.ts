@@ -216,7 +216,7 @@ function problemAt(
   suggestion?: string,
 ): CelProblem {
   const length = Math.max(1, end - offset);
-  return { rule, message, ...(suggestion === undefined ? {} : { suggestion }), offset, length };
+  return { rule, message, suggestion, offset, length };
 }
 
 function lowerFirst(text: string): string {

@@ -44,7 +44,7 @@ function typeProblem({ ast, text }: Expression, declared: Types): CelProblem | u
   return {
     rule: "expression-name",
     message: `there is no field "${missing}"`,
-    ...(suggestion === undefined ? {} : { suggestion }),
+    suggestion,
     offset,
     length: Math.max(1, Math.min(missing.length, text.length - offset)),
   };

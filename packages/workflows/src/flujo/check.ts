@@ -1,8 +1,10 @@
 // What the rows and end states of a machine have wrong beyond their shape.
 
+import { isPlainEnd, outcomeOf } from "../kinds/ends.ts";
+import { type NamedTarget, routerTargets } from "../kinds/fields.ts";
+import { suggestClosest } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoMachine, FlujoState } from "./read-document.ts";
-import { closeTo } from "./step-kinds.ts";
 
 /** The name of every state in `from`. */
 export const ANY = "*";
@@ -84,7 +86,9 @@ function isUnder(path: Finding["path"], above: Finding["path"]): boolean {
 /** A machine that cannot complete fails in every run. */
 function completionFindings(machine: FlujoMachine): readonly Finding[] {
   const reached = reachedStates(machine);
-  const completing = machine.ends.filter(({ name }) => outcomeOf(name, machine.states.get(name)) === "completed");
+  const completing = machine.ends.filter(
+    ({ name }) => outcomeOf(name, machine.states.get(name)?.outcome) === "completed",
+  );
   if (completing.some(({ name }) => reached.has(name))) return [];
   const message = "No transition leads to an end state that completes the run.";
   const [first] = completing;
@@ -95,26 +99,7 @@ function completionFindings(machine: FlujoMachine): readonly Finding[] {
 
 function unknownState(name: string, known: readonly string[], path: Finding["path"]): Finding {
   const message = `There is no state ${JSON.stringify(name.slice(0, 80))}.`;
-  return { severity: "error", rule: "unknown-target", message, ...closeTo(name, known), path };
-}
-
-/** Names that plainly mean success. */
-const SUCCESS: ReadonlySet<string> = new Set([
-  "complete",
-  "completed",
-  "done",
-  "end",
-  "finished",
-  "succeeded",
-  "success",
-]);
-
-/** How a run ends in an end state. */
-export function outcomeOf(name: string, state: FlujoState | undefined): "completed" | "failed" | "cancelled" {
-  if (state?.outcome !== undefined) return state.outcome;
-  const word = name.toLowerCase();
-  if (word === "failed" || word === "error") return "failed";
-  return word === "cancelled" ? "cancelled" : "completed";
+  return { severity: "error", rule: "unknown-target", message, suggestion: suggestClosest(name, known), path };
 }
 
 function endFindings(name: string, path: Finding["path"], state: FlujoState | undefined): readonly Finding[] {
@@ -123,8 +108,7 @@ function endFindings(name: string, path: Finding["path"], state: FlujoState | un
     const message = `${JSON.stringify(name)} is an end state, so its steps never run.`;
     found.push({ severity: "warning", rule: "final-body", message, path: state.path, what: "key" });
   }
-  if (state?.outcome !== undefined || outcomeOf(name, state) !== "completed" || SUCCESS.has(name.toLowerCase()))
-    return found;
+  if (isPlainEnd(name, state?.outcome)) return found;
   const message = `A run that ends in ${JSON.stringify(name)} counts as completed.`;
   const suggestion = `write ${name}: { outcome: completed } in "states", or failed or cancelled`;
   return [...found, { severity: "warning", rule: "final-outcome", message, suggestion, path }];
@@ -144,18 +128,10 @@ export function reachedStates({ start, ends, states, transitions }: FlujoMachine
 }
 
 /** The states that the router of a state names. */
-export function chosenTargets(
-  state: FlujoState | undefined,
-): readonly { readonly name: string; readonly path: Finding["path"] }[] {
-  return (state?.steps ?? []).flatMap(({ fields: { router }, at }) => {
-    if (router === undefined) return [];
-    const { targets, fallback } = router;
-    const chosen = targets.map((name, index) => ({ name, path: at("router", "targets", index) }));
-    if (fallback === undefined) return chosen;
-    return typeof fallback === "string"
-      ? [...chosen, { name: fallback, path: at("router", "fallback") }]
-      : [...chosen, { name: fallback.to, path: at("router", "fallback", "to") }];
-  });
+export function chosenTargets(state: FlujoState | undefined): readonly NamedTarget[] {
+  return (state?.steps ?? []).flatMap(({ fields: { router = {} }, at }) =>
+    routerTargets(router).map(({ name, path }) => ({ name, path: at("router", ...path) })),
+  );
 }
 
 /** Whether a model chooses what follows a state. */

@@ -8,7 +8,7 @@ import { type FindingAt, runInput } from "../format.ts";
 import { compileKind, textsOfKind } from "../kinds/compile.ts";
 import type { KindState } from "../kinds/fields.ts";
 import { idFor } from "../read/names.ts";
-import { problemFinding } from "../read/problem-finding.ts";
+import { problemFindings } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import type { Layout, PlacedState, PlacedStep } from "./layout.ts";
 import type { FlujoDocument } from "./read-document.ts";
@@ -54,7 +54,7 @@ function stageOf(
     ...(timeout_s === undefined ? {} : { limits: { timeoutMs: timeout_s * 1000 } }),
   });
   const locate = (problem: Problem): FindingAt => locateInStep(document, known, agent, problem);
-  const findings: Finding[] = (state.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  const findings = [...problemFindings(state.spec.problems, locate)];
   if (tools === undefined) {
     const message = `${JSON.stringify(known.step.name)} lists no tools, so the session's mode decides every tool call.`;
     const suggestion = 'write "tools", with [] for none';
@@ -126,9 +126,8 @@ function unknownSteps(
     stepsRead(text).flatMap(({ name, offset, length }): readonly Finding[] => {
       if (layout.stepCalled(name, state) !== undefined) return [];
       const suggestion = suggestOneOf(name, known);
-      const hint = suggestion === undefined ? {} : { suggestion };
       const why = `There is no step ${JSON.stringify(name)}.`;
-      return [{ severity: "error", rule: "bad-template", message: why, ...hint, path, offset, length }];
+      return [{ severity: "error", rule: "bad-template", message: why, suggestion, path, offset, length }];
     }),
   );
 }
@@ -169,7 +168,7 @@ function stepsOf(document: FlujoDocument, layout: Layout, state: PlacedState, ne
   const output = last === undefined ? undefined : outputOf(last);
   const made = stepsState({ steps: compiled, ...(output === undefined ? {} : { output }) });
   const locate = (problem: Problem): FindingAt => locateInSteps(steps, problem);
-  findings.push(...(made.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem))));
+  findings.push(...problemFindings(made.spec.problems, locate));
   return {
     state: made,
     pipelines,
@@ -223,7 +222,7 @@ function kindStateOf({ step }: KnownStep, given: KindState, roots: TemplateRoots
     return { path: at(inside), what: inside.length === 0 ? "key" : "value" };
   };
   const own = compiled.findings.map((finding) => ({ ...finding, path: at(finding.path) }));
-  const problems = (compiled.state.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  const problems = problemFindings(compiled.state.spec.problems, locate);
   return { state: compiled.state, findings: [...own, ...problems], locate };
 }
 
@@ -244,7 +243,7 @@ function pipelineOf(
   });
   // The problems of the stage itself are among its findings.
   const own = state.spec.problems?.length ?? 0;
-  const others = problems.slice(own).map((problem) => problemFinding(problem, locate(inState(problem))));
+  const others = problemFindings(problems.slice(own), (problem) => locate(inState(problem)));
   return { pipeline: { id, spec }, findings: [...findings, ...others], locate };
 }
 

@@ -2,6 +2,7 @@
 
 import { field, type GuardScope, type Json, type JsonObject } from "@sluice/core";
 import { type CelRead, type CelTypes, celVariable, lastStep } from "../expressions/variables.ts";
+import { closed, embedded } from "../kinds/outputs.ts";
 import type { Layout, PlacedState } from "./layout.ts";
 import { outputOf } from "./step-kinds.ts";
 
@@ -63,13 +64,13 @@ export function typesOf(
   for (const state of states) {
     for (const step of state.steps) {
       const { name } = step.step;
-      const type = embedded(outputOf(step));
+      const type = embedded(outputOf(step)) ?? {};
       // A name that two steps have is the output of either.
       steps[name] = Object.hasOwn(steps, name) ? {} : type;
       upstream[step.key] = type;
     }
     const end = state.steps.at(-1);
-    upstream[state.id] = end === undefined ? {} : embedded(outputOf(end));
+    upstream[state.id] = (end === undefined ? undefined : embedded(outputOf(end))) ?? {};
   }
   return {
     ...known,
@@ -77,13 +78,4 @@ export function typesOf(
     steps: closed(steps),
     upstream: closed(upstream),
   };
-}
-
-function closed(properties: JsonObject): JsonObject {
-  return { type: "object", properties, additionalProperties: false };
-}
-
-/** A schema inside another one, where its references would lead elsewhere. */
-function embedded(schema: JsonObject | undefined): Json {
-  return schema === undefined || JSON.stringify(schema).includes('"$ref"') ? {} : schema;
 }

@@ -3,6 +3,7 @@
 import type { AnyPipeline, Problem, RunLimits } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
 import type { FindingAt, WorkflowCompilation, WorkflowFormat, WorkflowReading, WorkflowReference } from "../format.ts";
+import { onlyGiven } from "../kinds/only-given.ts";
 import { idFor } from "../read/names.ts";
 import type { Finding } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
@@ -77,13 +78,13 @@ function orchestratorOfSteps(document: FlujoDocument): Finding {
 }
 
 function runLimits({ max_hops, max_visits, max_tokens, max_cost_usd, timeout_s }: RunCaps): RunLimits {
-  return {
-    ...(max_hops === undefined ? {} : { maxHops: max_hops }),
-    ...(max_visits === undefined ? {} : { maxVisits: max_visits }),
-    ...(max_tokens === undefined ? {} : { maxTokens: max_tokens }),
-    ...(max_cost_usd === undefined ? {} : { maxCostUsd: max_cost_usd }),
-    ...(timeout_s === undefined ? {} : { timeoutMs: timeout_s * 1000 }),
-  };
+  return onlyGiven({
+    maxHops: max_hops,
+    maxVisits: max_visits,
+    maxTokens: max_tokens,
+    maxCostUsd: max_cost_usd,
+    timeoutMs: timeout_s === undefined ? undefined : timeout_s * 1000,
+  });
 }
 
 function locateField(document: FlujoDocument, { path }: Problem): FindingAt | undefined {

@@ -6,10 +6,11 @@ import { isObject } from "@sluice/core/runtime";
 import { celGuards } from "../expressions/cel-guard.ts";
 import type { CelTypes } from "../expressions/variables.ts";
 import { type FindingAt, runInput } from "../format.ts";
+import { outcomeOf } from "../kinds/ends.ts";
 import { type OrchestratorFields, orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
-import { problemFinding } from "../read/problem-finding.ts";
+import { problemFindings } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
-import { ANY, checkMachine, handlesSuccess, isRouted, outcomeOf, reachedStates } from "./check.ts";
+import { ANY, checkMachine, handlesSuccess, isRouted, reachedStates } from "./check.ts";
 import { type CompiledPart, compileState } from "./compile-steps.ts";
 import { stateOf, typesOf, variablesOf } from "./conditions.ts";
 import { type Layout, layOut, type PlacedState, type PlacedStep } from "./layout.ts";
@@ -54,7 +55,7 @@ export function compileMachine(
     findings.push(...part.findings);
   }
   for (const { name } of machine.ends)
-    if (reached.has(name)) stages[layout.idOf(name)] = final(outcomeOf(name, machine.states.get(name)));
+    if (reached.has(name)) stages[layout.idOf(name)] = final(outcomeOf(name, machine.states.get(name)?.outcome));
   const rows = isOrchestrated ? NO_ROWS : rowsOf(workflow.document, machine, layout, reached);
   findings.push(...rows.findings, ...pauseFindings(machine, layout, ({ id: state }) => parts.get(state)?.pipelines));
   const definition: PipelineDefinition = {
@@ -105,8 +106,7 @@ function nestedPipeline(
   const { definition, findings, locate } = compileMachine(workflow, use.machine, key);
   if (findings.some(({ severity }) => severity === "error")) return { findings };
   const { spec, problems } = compilePipeline(definition);
-  const found = problems.map((problem) => problemFinding(problem, locate(problem)));
-  return { pipeline: { id: spec.id, spec }, findings: [...findings, ...found] };
+  return { pipeline: { id: spec.id, spec }, findings: [...findings, ...problemFindings(problems, locate)] };
 }
 
 type Row = NonNullable<PipelineDefinition["transitions"]>[number];
@@ -139,9 +139,8 @@ function rowsOf(
       const made = celGuard(when, known, read);
       guard = made.guard;
       for (const { rule, message, suggestion, offset, length } of made.problems ?? []) {
-        const hint = suggestion === undefined ? {} : { suggestion };
         const path = machine.at("transitions", at, "when");
-        findings.push({ severity: "error", rule, message: sentence(message), ...hint, path, offset, length });
+        findings.push({ severity: "error", rule, message: sentence(message), suggestion, path, offset, length });
       }
     }
     if ((from !== ANY && state === undefined) || !reached.has(to)) continue;

@@ -1,11 +1,11 @@
 // What a step of a document is, and whether its fields are those of its kind.
 
 import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
+import { suggestOneOf } from "@sluice/core/runtime";
 import type { ContextPath, SavedOutput } from "@sluice/stages";
 import type { DocumentPath } from "../diagnostic.ts";
 import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
-import { modelSettings } from "../kinds/model-fields.ts";
+import { modelFields, modelSettings } from "../kinds/model-fields.ts";
 import { outputOfKind } from "../kinds/outputs.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoDocument, FlujoMachine, FlujoStep } from "./read-document.ts";
@@ -67,18 +67,6 @@ export function outputOf({ use }: KnownStep): JsonObject | undefined {
   return use.kind === "ask" ? use.answer : undefined;
 }
 
-const MODEL_FIELDS = [
-  "top_p",
-  "seed",
-  "stop_sequences",
-  "reasoning",
-  "tool_choice",
-  "provider_options",
-  "fallback_models",
-  "retry",
-  "on_provider_fault",
-  "cache",
-] as const;
 const COMMON = ["kind", "name", "description", "sink_to", "updates_context"];
 const FIELDS = {
   agent: [
@@ -90,7 +78,7 @@ const FIELDS = {
     "output_schema",
     "model",
     "temperature",
-    ...MODEL_FIELDS,
+    ...Object.keys(modelFields),
     "turn_cap",
     "max_retries",
     "timeout_s",
@@ -175,8 +163,7 @@ function foreignFields(step: FlujoStep, kind: keyof typeof FIELDS, findings: Fin
 
 function missing(step: FlujoStep, name: string, suggestion?: string): Finding {
   const message = `${JSON.stringify(step.name)} has no ${JSON.stringify(name)}.`;
-  const hint = suggestion === undefined ? {} : { suggestion };
-  return { severity: "error", rule: "missing-field", message, ...hint, path: step.path, what: "key" };
+  return { severity: "error", rule: "missing-field", message, suggestion, path: step.path, what: "key" };
 }
 
 function unknownUse(step: FlujoStep, name: string, known: readonly string[], what: "import" | "agent"): Finding {
@@ -328,10 +315,4 @@ function nextState(
     path,
     what,
   };
-}
-
-/** The closest of the known names, as a suggestion. */
-export function closeTo(word: string, known: Iterable<string>): { readonly suggestion?: string } {
-  const best = didYouMean(word, known);
-  return best === undefined ? {} : { suggestion: `did you mean ${JSON.stringify(best)}?` };
 }

@@ -4,7 +4,7 @@ import type { AllowedTool, ChoiceShape, PipelineSpec, StateSpec } from "@sluice/
 import { visible } from "@sluice/core/runtime";
 import { stepsOf } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
-import { ANY_EVENT, entersOf, functionsOf, type Move, type MoveTable, moveTable } from "../check/moves.ts";
+import { ANY_EVENT, EVERY_STATE, entersOf, functionsOf, type Move, type MoveTable, moveTable } from "../check/moves.ts";
 import { statesAt } from "../check/properties/capabilities.ts";
 
 export interface Graph {
@@ -167,7 +167,7 @@ function connect(
 function drawState(draft: Draft, state: string): void {
   const { spec } = draft;
   const from = stateNode(draft, state);
-  for (const move of draft.moves.of(state)) if (move.row.from !== "*") drawMove(draft, from, move);
+  for (const move of draft.moves.of(state)) if (move.row.from !== EVERY_STATE) drawMove(draft, from, move);
   const functions = functionsOf(spec, state);
   if (functions === undefined) return;
   if (functions.targets === undefined)
@@ -181,7 +181,7 @@ function drawCommonRows(draft: Draft): void {
   const { spec } = draft;
   const rows = new Map<number, Move>();
   for (const state of spec.states.keys())
-    for (const move of draft.moves.of(state)) if (move.row.from === "*") rows.set(move.index, move);
+    for (const move of draft.moves.of(state)) if (move.row.from === EVERY_STATE) rows.set(move.index, move);
   for (const move of [...rows.values()].toSorted((a, b) => a.index - b.index))
     drawMove(draft, node(draft, "any", "every state"), move);
 }

@@ -1,6 +1,8 @@
 // The fields of states that run no agent, which every format of files has.
 
+import { isObject } from "@sluice/core/runtime";
 import { z } from "zod";
+import type { DocumentPath } from "../diagnostic.ts";
 
 const text = z.string().min(1);
 const count = z.int().min(1);
@@ -184,6 +186,28 @@ export function kindsIn(
     ...(human === undefined ? [] : [{ kind: "human", fields: human } as const]),
     ...(pipeline === undefined ? [] : [{ kind: "pipeline", fields: pipeline } as const]),
     ...(router === undefined ? [] : [{ kind: "router", fields: router } as const]),
+  ];
+}
+
+export interface NamedTarget {
+  readonly name: string;
+  readonly path: DocumentPath;
+}
+
+/** The states that a router names, with their paths in its fields. What cannot be a name is left out. */
+export function routerTargets({
+  targets,
+  fallback,
+}: {
+  readonly targets?: unknown;
+  readonly fallback?: unknown;
+}): readonly NamedTarget[] {
+  const named = (name: unknown, path: DocumentPath): readonly NamedTarget[] =>
+    typeof name === "string" && name !== "" ? [{ name, path }] : [];
+  return [
+    ...(Array.isArray(targets) ? targets.flatMap((name: unknown, index) => named(name, ["targets", index])) : []),
+    ...named(fallback, ["fallback"]),
+    ...named(isObject(fallback) ? fallback.to : undefined, ["fallback", "to"]),
   ];
 }
 

@@ -3,6 +3,7 @@
 import { type AnyState, isJsonObject, type Json } from "@sluice/core";
 import { type Duration, human, parseDuration, poll, router, script, subPipeline, timer } from "@sluice/stages";
 import type { CommandFields, KindState } from "./fields.ts";
+import { onlyGiven } from "./only-given.ts";
 
 /** How a format writes templates and names. */
 export interface KindNames {
@@ -81,16 +82,8 @@ function commandOf(fields: CommandFields, template: KindNames["template"]) {
     ...(timeout === undefined ? {} : { timeoutMs: durationOf(timeout) }),
     ...(success_codes === undefined ? {} : { successCodes: success_codes }),
     ...(secrets === undefined ? {} : { secrets }),
-    ...(sandbox === undefined ? {} : { sandbox: sandboxOf(sandbox) }),
+    ...(sandbox === undefined ? {} : { sandbox: onlyGiven(sandbox) }),
     ...(output === undefined ? {} : { output: { ...output, type: "object" } as const }),
-  };
-}
-
-function sandboxOf({ write, network, scratch }: NonNullable<CommandFields["sandbox"]>) {
-  return {
-    ...(write === undefined ? {} : { write }),
-    ...(network === undefined ? {} : { network }),
-    ...(scratch === undefined ? {} : { scratch }),
   };
 }
 

@@ -1,5 +1,6 @@
-import type { JsonObject, ModelSettings, ProviderFaultOptions } from "@sluice/core";
+import type { ModelSettings, ProviderFaultOptions } from "@sluice/core";
 import { z } from "zod";
+import { onlyGiven } from "./only-given.ts";
 
 const json = z.json();
 
@@ -71,36 +72,27 @@ export const stageModelFields = {
   cache: modelFields.cache,
 };
 
+type ModelFields = z.infer<z.ZodObject<typeof modelFields>>;
+
 /** The same as options of a stage. Absent fields stay absent. */
-export function modelSettings(fields: {
-  readonly top_p?: number | undefined;
-  readonly seed?: number | undefined;
-  readonly stop_sequences?: readonly string[] | undefined;
-  readonly reasoning?: ModelSettings["reasoning"] | undefined;
-  readonly tool_choice?: ModelSettings["toolChoice"] | undefined;
-  readonly provider_options?: Readonly<Record<string, JsonObject>> | undefined;
-  readonly fallback_models?: readonly string[] | undefined;
-  readonly retry?: RetryFields | undefined;
-  readonly on_provider_fault?: ProviderFaultOptions["onProviderFault"] | undefined;
-  readonly cache?: boolean | undefined;
-}): Omit<ModelSettings, "model" | "temperature" | "maxOutputTokens"> & ProviderFaultOptions {
-  const { top_p, seed, stop_sequences, reasoning, tool_choice, provider_options, fallback_models, cache } = fields;
-  const { retry, on_provider_fault } = fields;
-  return {
-    ...(top_p === undefined ? {} : { topP: top_p }),
-    ...(seed === undefined ? {} : { seed }),
-    ...(stop_sequences === undefined ? {} : { stopSequences: stop_sequences }),
-    ...(reasoning === undefined ? {} : { reasoning }),
-    ...(tool_choice === undefined ? {} : { toolChoice: tool_choice }),
-    ...(provider_options === undefined ? {} : { providerOptions: provider_options }),
-    ...(fallback_models === undefined ? {} : { fallbackModels: fallback_models }),
-    ...(retry === undefined ? {} : { retry: retryOf(retry) }),
-    ...(on_provider_fault === undefined ? {} : { onProviderFault: on_provider_fault }),
-    ...(cache === undefined ? {} : { cache }),
-  };
+export function modelSettings(
+  fields: ModelFields,
+): Omit<ModelSettings, "model" | "temperature" | "maxOutputTokens"> & ProviderFaultOptions {
+  const { seed, reasoning, retry, cache } = fields;
+  return onlyGiven({
+    topP: fields.top_p,
+    seed,
+    stopSequences: fields.stop_sequences,
+    reasoning,
+    toolChoice: fields.tool_choice,
+    providerOptions: fields.provider_options,
+    fallbackModels: fields.fallback_models,
+    retry: retry === undefined ? undefined : retryOf(retry),
+    onProviderFault: fields.on_provider_fault,
+    cache,
+  });
 }
 
-type RetryFields = { readonly [K in (typeof RETRY_FIELDS)[number][0]]?: number | undefined };
 /** The fields of `retry`, and the options that they are. */
 export const RETRY_FIELDS = [
   ["max_attempts", "maxAttempts"],
@@ -109,7 +101,7 @@ export const RETRY_FIELDS = [
   ["factor", "factor"],
 ] as const;
 
-function retryOf(fields: RetryFields): NonNullable<ProviderFaultOptions["retry"]> {
+function retryOf(fields: NonNullable<ModelFields["retry"]>): NonNullable<ProviderFaultOptions["retry"]> {
   return Object.fromEntries(
     RETRY_FIELDS.flatMap(([name, option]) => (fields[name] === undefined ? [] : [[option, fields[name]]])),
   );

@@ -16,7 +16,7 @@ export function outputOfKind(given: KindState): JsonObject | undefined {
     case "timer":
       return closed({ elapsedMs: NUMBER, timestamp: NUMBER });
     case "human":
-      return plain(given.fields.answer ?? TEXT);
+      return embedded(given.fields.answer ?? TEXT);
     default:
       return undefined;
   }
@@ -24,14 +24,15 @@ export function outputOfKind(given: KindState): JsonObject | undefined {
 
 function commandOutput(parsed: JsonObject | undefined): JsonObject {
   const streams = { stdout: TEXT, stderr: TEXT, stdoutFile: TEXT, stderrFile: TEXT };
-  return { exitCode: NUMBER, ...streams, parsed: plain(parsed) ?? {} };
+  return { exitCode: NUMBER, ...streams, parsed: embedded(parsed) ?? {} };
 }
 
-function closed(properties: Readonly<Record<string, Json>>): JsonObject {
+/** An object with these members and no others. */
+export function closed(properties: Readonly<Record<string, Json>>): JsonObject {
   return { type: "object", properties, additionalProperties: false };
 }
 
-/** A schema without references, which would lead elsewhere inside another one. */
-function plain(schema: JsonObject | undefined): JsonObject | undefined {
+/** A schema that can stand inside another one, where references would lead elsewhere. */
+export function embedded(schema: JsonObject | undefined): JsonObject | undefined {
   return schema === undefined || JSON.stringify(schema).includes('"$ref"') ? undefined : schema;
 }

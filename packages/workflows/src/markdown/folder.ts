@@ -1,9 +1,12 @@
 // The parts of a folder of Markdown stages: what pipeline.yaml names, and the files of its stages.
 
 import { field, isJsonObject, type Json } from "@sluice/core";
-import { didYouMean, idFault, messageOf } from "@sluice/core/runtime";
+import { idFault, messageOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FilesBeside } from "../format.ts";
+import { RETURN } from "../kinds/ends.ts";
+import { type NamedTarget, routerTargets } from "../kinds/fields.ts";
+import { suggestClosest } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { readStageFile } from "./stage-file.ts";
@@ -11,13 +14,9 @@ import { readStageFile } from "./stage-file.ts";
 /** The ends that a transition may name instead of a stage, unless a final state has that name. */
 export const DONE = "done";
 export const FAIL = "fail";
-/** The target that goes back to the stage that an interrupt left. */
-export const RETURN = "$return";
 
 /** A place where pipeline.yaml names a stage, or where the file of a router does. */
-export interface Mention {
-  readonly name: string;
-  readonly path: DocumentPath;
+export interface Mention extends NamedTarget {
   /** The file, if it is not pipeline.yaml. */
   readonly source?: SourceFile;
 }
@@ -60,13 +59,8 @@ const EXTENSION = ".md";
 export function targetsOfRouter(source: SourceFile): readonly Mention[] {
   const { value } = source;
   if (field(value, "kind") !== "router") return [];
-  const targets = field(value, "targets");
-  const fallback = field(value, "fallback");
-  const all: readonly Json[] = Array.isArray(targets) ? targets : [];
-  return [
-    ...all.flatMap((name, index) => named(name, ["targets", index])),
-    ...(isJsonObject(fallback) ? named(fallback.to, ["fallback", "to"]) : named(fallback, ["fallback"])),
-  ].map((mention) => ({ ...mention, source }));
+  const fields = { targets: field(value, "targets"), fallback: field(value, "fallback") };
+  return routerTargets(fields).map((mention) => ({ ...mention, source }));
 }
 
 async function readStage({ name, path }: Mention, beside: FilesBeside): Promise<ReturnType<typeof readStageFile>> {
@@ -85,9 +79,9 @@ function missingStage({ name, path, source }: Mention, names: readonly string[])
   const base = { severity: "error", rule: "unknown-target", path, ...from } as const;
   const fault = idFault(name);
   if (fault !== undefined) return { ...base, message: `This cannot name a stage: ${fault}.` };
-  const close = didYouMean(name, [...names, DONE, FAIL, RETURN]);
   const suggestion =
-    close === undefined ? `write the stage in ${name}.md, or list ${name} under final` : `did you mean "${close}"?`;
+    suggestClosest(name, [...names, DONE, FAIL, RETURN]) ??
+    `write the stage in ${name}.md, or list ${name} under final`;
   return { ...base, message: `There is no stage ${name}: the folder has no ${name}.md.`, suggestion };
 }
 

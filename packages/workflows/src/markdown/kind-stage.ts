@@ -5,7 +5,7 @@ import { pathWords } from "../diagnostic.ts";
 import { compileKind } from "../kinds/compile.ts";
 import { KIND_NAMES, type KindName, kindFields, readKind, UNREADABLE } from "../kinds/fields.ts";
 import { outputOfKind } from "../kinds/outputs.ts";
-import { problemFinding } from "../read/problem-finding.ts";
+import { problemFindings } from "../read/problem-finding.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { fullTemplates, templateFindings } from "../read/template.ts";
@@ -41,9 +41,9 @@ export function compileKindStage(
   const fieldOf = (path: Finding["path"]): Finding["path"] =>
     kind === "human" && path[0] === "question" && !own.some(([key]) => key === "question") ? ["prompt"] : path;
   const at = (path: Finding["path"]): Finding["path"] => shape.locate(fieldOf(path));
-  const problems = (compiled.state.spec.problems ?? []).map((problem) =>
-    problemFinding(problem, { path: fieldOf(compiled.locate(problem)) }),
-  );
+  const problems = problemFindings(compiled.state.spec.problems, (problem) => ({
+    path: fieldOf(compiled.locate(problem)),
+  }));
   const found = [
     ...idFindings(name, id),
     ...bodyFindings(kind, body, given !== undefined),

@@ -26,13 +26,15 @@ import {
   type WorkflowReading,
   type WorkflowReference,
 } from "../format.ts";
+import { RETURN } from "../kinds/ends.ts";
+import { onlyGiven } from "../kinds/only-given.ts";
 import { orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
 import { idFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { fullTemplates } from "../read/template.ts";
 import { type FolderFields, folderFields, partialFolder, type RowFields } from "./fields.ts";
-import { DONE, endNames, FAIL, firstMentions, type Mention, RETURN, readStages, targetsOfRouter } from "./folder.ts";
+import { DONE, endNames, FAIL, firstMentions, type Mention, readStages, targetsOfRouter } from "./folder.ts";
 import { compileKindStage, kindNamed } from "./kind-stage.ts";
 import { type CompiledStage, compileStage, describesObject, objectSchema } from "./stages.ts";
 
@@ -101,9 +103,9 @@ function endTargets(file: SourceFile, finals: readonly string[]): readonly Findi
   return targetsOfRouter(file).flatMap(({ name, path, source }): readonly Finding[] => {
     if (![DONE, FAIL, RETURN, "*"].includes(name) || finals.includes(name)) return [];
     const message = `A router chooses among states, and ${JSON.stringify(name)} is not a state.`;
-    const hint = name === DONE || name === FAIL ? { suggestion: `list ${name} under final, with its outcome` } : {};
+    const suggestion = name === DONE || name === FAIL ? `list ${name} under final, with its outcome` : undefined;
     const from = source === undefined ? {} : { source };
-    return [{ severity: "error", rule: "unknown-target", message, ...hint, path, ...from }];
+    return [{ severity: "error", rule: "unknown-target", message, suggestion, path, ...from }];
   });
 }
 
@@ -153,18 +155,8 @@ function definitionOf(folder: FolderFields, stages: Stages, rows: readonly Compi
       ? { transitions: rows.flatMap(({ row }) => (row === undefined ? [] : [row])) }
       : { orchestrator: orchestratorOf(folder.orchestrator, { template: fullTemplates, stateId: (name) => name }) }),
     ...(folder.context === undefined ? {} : { context: folder.context }),
-    ...(limits === undefined ? {} : { limits: definedLimits(limits) }),
+    ...(limits === undefined ? {} : { limits: onlyGiven(limits) }),
     ...(interrupts === undefined ? {} : { interrupts }),
-  };
-}
-
-function definedLimits({ maxTokens, maxCostUsd, timeoutMs, maxVisits, maxHops }: NonNullable<FolderFields["limits"]>) {
-  return {
-    ...(maxTokens === undefined ? {} : { maxTokens }),
-    ...(maxCostUsd === undefined ? {} : { maxCostUsd }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    ...(maxVisits === undefined ? {} : { maxVisits }),
-    ...(maxHops === undefined ? {} : { maxHops }),
   };
 }
 
@@ -202,7 +194,7 @@ function guardFindings(guard: CelGuard | undefined, path: DocumentPath): readonl
       severity: "error",
       rule,
       message: `The condition cannot be used: ${message}.`,
-      ...(suggestion === undefined ? {} : { suggestion }),
+      suggestion,
       path,
       offset,
       length,

@@ -24,9 +24,8 @@ export function readStageFile(file: string, given: string): StageReading {
   });
   const fault = textFault(text);
   if (fault !== undefined) {
-    const { rule, message, suggestion, start, end } = fault;
-    const hint = suggestion === undefined ? {} : { suggestion };
-    return refused({ rule, message, ...hint }, createPositions(text).between(start, end));
+    const { start, end, ...finding } = fault;
+    return refused(finding, createPositions(text).between(start, end));
   }
   const lines = text.replaceAll("\r\n", "\n").split("\n");
   const top = { line: 1, column: 1, length: Math.max(1, (lines[0] ?? "").length) };

@@ -1,20 +1,13 @@
 // The stages of a folder: frontmatter and prompt as a stage, and what its mistakes are called in the file.
 
-import {
-  type AllowedTool,
-  type AnyState,
-  type JsonObject,
-  type JsonSchema,
-  type Problem,
-  stage,
-  type TextPlace,
-} from "@sluice/core";
+import { type AllowedTool, type AnyState, type JsonObject, type JsonSchema, type Problem, stage } from "@sluice/core";
 import { matchesName, readPattern } from "@sluice/core/gate";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
-import { modelSettings } from "../kinds/model-fields.ts";
+import { onlyGiven } from "../kinds/only-given.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
+import { expandTemplates } from "../read/template.ts";
 import { type StageFields, stageFields } from "./fields.ts";
 
 /** Model calls of one attempt, unless the stage says otherwise. */
@@ -36,7 +29,7 @@ export interface CompiledStage {
 export function compileStage(name: string, source: SourceFile): CompiledStage {
   const shape = readShape(stageFields, stageFields, source.value);
   const fields: StageFields = shape.value ?? {};
-  const prompt = fullTemplates(fields.prompt ?? "");
+  const prompt = expandTemplates(fields.prompt ?? "");
   const own = findingsOf(name, fields).map((finding) => ({ ...finding, path: shape.locate(finding.path) }));
   const output = fields.completionSchema === undefined ? {} : { output: fields.completionSchema };
   return {
@@ -51,33 +44,22 @@ export function compileStage(name: string, source: SourceFile): CompiledStage {
 }
 
 function stateOf(fields: StageFields, prompt: string): AnyState {
+  const { visibility, model, temperature, maxOutputTokens, topP, seed, stopSequences, reasoning, toolChoice } = fields;
+  const { providerOptions, fallbackModels, onProviderFault, cache } = fields;
   const allowedTools = envelopeOf(fields);
   const attempts = fields.retries === undefined ? fields.retryPolicy?.maxAttempts : fields.retries + 1;
   const common = {
     prompt,
     turnCap: fields.turnCap ?? TURN_CAP,
     ...(allowedTools === undefined ? {} : { allowedTools }),
-    ...(fields.visibility === undefined ? {} : { visibility: fields.visibility }),
-    ...(fields.model === undefined ? {} : { model: fields.model }),
-    ...(fields.temperature === undefined ? {} : { temperature: fields.temperature }),
-    ...(fields.maxOutputTokens === undefined ? {} : { maxOutputTokens: fields.maxOutputTokens }),
-    ...modelSettings({
-      top_p: fields.topP,
-      seed: fields.seed,
-      stop_sequences: fields.stopSequences,
-      reasoning: fields.reasoning,
-      tool_choice: fields.toolChoice,
-      provider_options: fields.providerOptions,
-      fallback_models: fields.fallbackModels,
-      on_provider_fault: fields.onProviderFault,
-      cache: fields.cache,
-    }),
-    ...(fields.retry === undefined ? {} : { retry: given(fields.retry) }),
-    ...(fields.limits === undefined ? {} : { limits: given(fields.limits) }),
+    ...onlyGiven({ visibility, model, temperature, maxOutputTokens, topP, seed, stopSequences, reasoning, toolChoice }),
+    ...onlyGiven({ providerOptions, fallbackModels, onProviderFault, cache }),
+    ...(fields.retry === undefined ? {} : { retry: onlyGiven(fields.retry) }),
+    ...(fields.limits === undefined ? {} : { limits: onlyGiven(fields.limits) }),
     ...(attempts === undefined ? {} : { retryPolicy: { maxAttempts: attempts } }),
     ...(fields.inputSchema === undefined ? {} : { inputSchema: objectSchema(fields.inputSchema) }),
-    ...(fields.sandbox === undefined ? {} : { sandbox: given(fields.sandbox) }),
-    ...(fields.env === undefined ? {} : { env: given(fields.env) }),
+    ...(fields.sandbox === undefined ? {} : { sandbox: onlyGiven(fields.sandbox) }),
+    ...(fields.env === undefined ? {} : { env: onlyGiven(fields.env) }),
   };
   const { completionTool, completionSchema = {} } = fields;
   if (completionTool === undefined) return stage(common);
@@ -87,12 +69,6 @@ function stateOf(fields: StageFields, prompt: string): AnyState {
 /** A schema as TypeScript knows schemas: models send named arguments, so it is one of objects. */
 export function objectSchema(schema: JsonObject): JsonSchema {
   return { ...schema, type: "object" };
-}
-
-/** The options that are given, since one that is undefined is not the same as one that is absent. */
-function given<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const own: { [K in keyof T]: Exclude<T[K], undefined> } = JSON.parse(JSON.stringify(options));
-  return own;
 }
 
 /** The envelope. `skills` limits the rule for ReadSkill to the folders of these skills. */
@@ -113,8 +89,7 @@ function findingsOf(name: string, fields: StageFields): readonly Finding[] {
   const { id, allowedTools, completionTool, completionSchema, inputSchema, retries, retryPolicy } = fields;
   const found: Finding[] = [];
   const error = (rule: string, field: string | undefined, message: string, suggestion?: string): void => {
-    const hint = suggestion === undefined ? {} : { suggestion };
-    found.push({ severity: "error", rule, message, ...hint, path: field === undefined ? [] : [field], what: "key" });
+    found.push({ severity: "error", rule, message, suggestion, path: field === undefined ? [] : [field], what: "key" });
   };
   found.push(...idFindings(name, id));
   if ((fields.prompt ?? "") === "")
@@ -195,25 +170,4 @@ function skillFindings({ skills, allowedTools = [] }: StageFields): readonly Fin
     ...found,
     { severity: "error", rule: "skills-without-tool", message, suggestion, path: ["skills"], what: "key" },
   ];
-}
-
-/** Templates whose path starts with `input` are short for the ones that start with `ctx.input`. */
-const SHORT = /(?<!\\)\{\{\s*(?=input[\s.[}])/gu;
-const ROOT = "ctx.";
-
-/** A text with the full form of its templates, and the places that its parts have in the text as it was written. */
-function fullTemplates(text: string): { readonly text: string; original(place: TextPlace): TextPlace } {
-  const added: number[] = [];
-  const full = text.replaceAll(SHORT, (braces: string, offset: number) => {
-    added.push(offset + braces.length + added.length * ROOT.length);
-    return `${braces}${ROOT}`;
-  });
-  const original = (offset: number): number => offset - ROOT.length * added.filter((at) => at < offset).length;
-  return {
-    text: full,
-    original: ({ offset, length }) => {
-      const start = original(offset);
-      return { offset: start, length: original(offset + length) - start };
-    },
-  };
 }

@@ -2,7 +2,7 @@
 export interface ReadFault {
   readonly rule: string;
   readonly message: string;
-  readonly suggestion?: string;
+  readonly suggestion?: string | undefined;
   /** Offsets into the text. */
   readonly start: number;
   readonly end: number;

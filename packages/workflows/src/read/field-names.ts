@@ -1,4 +1,4 @@
-import { suggestOneOf } from "@sluice/core/runtime";
+import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import { z } from "zod";
 
 /** The spellings of the fields of an object. */
@@ -76,6 +76,12 @@ const MEANT: ReadonlyMap<string, readonly string[]> = new Map([
   ["next", ["target", "to"]],
   ["target", ["to"]],
 ]);
+
+/** The closest of the known names, as a suggestion. */
+export function suggestClosest(word: string, known: Iterable<string>): string | undefined {
+  const close = didYouMean(word, known);
+  return close === undefined ? undefined : `did you mean ${JSON.stringify(close)}?`;
+}
 
 /** A suggestion for an unknown key: the field that is meant, else the list of fields. */
 export function suggestField(key: string, known: readonly string[]): string | undefined {

@@ -3,15 +3,21 @@ import { pathWords } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
 import type { Finding } from "./shape.ts";
 
-/** A problem of a compiled definition as a finding in the document. */
-export function problemFinding(problem: Problem, at: FindingAt): Finding {
+/** The problems of a compiled definition as findings in the document. */
+export function problemFindings(
+  problems: readonly Problem[] | undefined,
+  locate: (problem: Problem) => FindingAt,
+): readonly Finding[] {
+  return (problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+}
+
+function problemFinding(problem: Problem, at: FindingAt): Finding {
   const rule = ruleOf(problem);
   // A pattern names itself.
   const subject = isPattern(problem) ? "" : `${at.path.length === 0 ? "The workflow" : pathWords(at.path)}: `;
   // Files have no optional tools.
   const suggestion = problem.suggestion?.replace(/; or \{ tool: .*$/su, "");
-  const hint = suggestion === undefined ? {} : { suggestion };
-  return { severity: "error", rule, message: `${subject}${problem.message}.`, ...hint, ...at };
+  return { severity: "error", rule, message: `${subject}${problem.message}.`, suggestion, ...at };
 }
 
 function isPattern({ path }: Pick<Problem, "path">): boolean {

@@ -1,10 +1,9 @@
 // Checks a document against its schema, field by field, so that every mistake is reported where it is.
 
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { didYouMean } from "@sluice/core/runtime";
 import { z } from "zod";
 import type { DocumentPath } from "../diagnostic.ts";
-import { fieldNames, suggestField } from "./field-names.ts";
+import { fieldNames, suggestClosest, suggestField } from "./field-names.ts";
 import type { SourceFile } from "./source.ts";
 
 /** A mistake of a document, by its path in the document. */
@@ -12,7 +11,7 @@ export interface Finding {
   readonly severity: "error" | "warning";
   readonly rule: string;
   readonly message: string;
-  readonly suggestion?: string;
+  readonly suggestion?: string | undefined;
   readonly path: DocumentPath;
   /** The file, if it is not that of the document but one that belongs to it; `path` is then one of that file. */
   readonly source?: SourceFile;
@@ -127,14 +126,8 @@ function checkFields(
     if (before !== undefined) {
       const message = `${quoted(key)} and ${quoted(before)} are the same field.`;
       const suggestion = "remove one of them";
-      walk.findings.push({
-        severity: "error",
-        rule: "alias-twice",
-        message,
-        suggestion,
-        path: [...locate(walk, path), key],
-        what: "key",
-      });
+      const here = [...locate(walk, path), key];
+      walk.findings.push({ severity: "error", rule: "alias-twice", message, suggestion, path: here, what: "key" });
       continue;
     }
     written.set(name, key);
@@ -151,9 +144,9 @@ function checkFields(
     const at = path.length === 0 ? "The document" : subject(locate(walk, path));
     const message = `${at} has no ${quoted(name)}.`;
     const meaning = descriptionOf(schema.shape[name]);
-    const hint = meaning === undefined ? {} : { suggestion: `add it: ${meaning}` };
+    const suggestion = meaning === undefined ? undefined : `add it: ${meaning}`;
     const here = locate(walk, path);
-    walk.findings.push({ severity: "error", rule: "missing-field", message, ...hint, path: here, what: "key" });
+    walk.findings.push({ severity: "error", rule: "missing-field", message, suggestion, path: here, what: "key" });
   }
   return complete || isRoot ? fields : undefined;
 }
@@ -169,15 +162,8 @@ function unknownKey(walk: Walk, known: readonly string[], key: string, path: Doc
   const message =
     path.length === 0 ? `The document has no field ${quoted(key)}.` : `${subject(path)} has no field ${quoted(key)}.`;
   const suggestion = key === "<<" ? "merge keys are not supported; write the fields out" : suggestField(key, known);
-  const hint = suggestion === undefined ? {} : { suggestion };
-  walk.findings.push({
-    severity: "error",
-    rule: "unknown-key",
-    message,
-    ...hint,
-    path: [...locate(walk, path), key],
-    what: "key",
-  });
+  const here = [...locate(walk, path), key];
+  walk.findings.push({ severity: "error", rule: "unknown-key", message, suggestion, path: here, what: "key" });
 }
 
 function checkEntries(walk: Walk, schema: z.ZodRecord, value: JsonObject, path: DocumentPath): Json | undefined {
@@ -228,9 +214,8 @@ function wrongType(walk: Walk, schema: z.core.$ZodType, value: Json, path: Docum
   const at = path.length === 0 ? "The document" : subject(locate(walk, path));
   const message = `${at} is ${shown(value)}, but must be ${expectation(schema)}.`;
   const choices = schema instanceof z.ZodEnum ? schema.options.map(String) : [];
-  const close = typeof value === "string" ? didYouMean(value, choices) : undefined;
-  const hint = close === undefined ? {} : { suggestion: `did you mean ${quoted(close)}?` };
-  walk.findings.push({ severity: "error", rule: "wrong-type", message, ...hint, path: locate(walk, path) });
+  const suggestion = typeof value === "string" ? suggestClosest(value, choices) : undefined;
+  walk.findings.push({ severity: "error", rule: "wrong-type", message, suggestion, path: locate(walk, path) });
   return undefined;
 }
 

@@ -84,9 +84,8 @@ function syntaxFault({ code, message, pos }: YAMLError, text: string): ReadFault
     return { rule: "yaml-tag", message: "This tag is not known.", suggestion: "remove the tag", start, end };
   if (code === "NON_STRING_KEY")
     return { rule: "syntax", message: "A key must be a text.", suggestion: "put it in quotes", start, end };
-  const hint = SYNTAX_HINTS[code];
-  const suggestion = hint === undefined ? {} : { suggestion: hint };
-  return { rule: "syntax", message: `The file is neither YAML nor JSON here: ${message}.`, ...suggestion, start, end };
+  const suggestion = SYNTAX_HINTS[code];
+  return { rule: "syntax", message: `The file is neither YAML nor JSON here: ${message}.`, suggestion, start, end };
 }
 
 /** The library may name the blank that ends a part: then the line before it is meant. */

@@ -3,13 +3,15 @@
 import type { Json } from "@sluice/core";
 import { isJsonObject, field as memberOf } from "@sluice/core";
 import { matchesName, readPattern } from "@sluice/core/gate";
-import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
+import { suggestOneOf } from "@sluice/core/runtime";
+import { ANY_EVENT } from "../check/moves.ts";
 import type { DocumentPath } from "../diagnostic.ts";
 import { eventsOfKind, KIND_WORDS } from "../kinds/compile.ts";
-import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
-import { fieldNames } from "../read/field-names.ts";
+import { isPlainEnd, RETURN } from "../kinds/ends.ts";
+import { KIND_NAMES, type KindState, kindsIn, routerTargets } from "../kinds/fields.ts";
+import { fieldNames, suggestClosest } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
-import { ANY_EVENT, type Edge, edgesOf, kindOf } from "./edges.ts";
+import { type Edge, edgesOf, kindOf } from "./edges.ts";
 import { type StatewrightDocument, type StatewrightGuard, type StatewrightState, stateSchema } from "./schema.ts";
 
 /** The names that a document has, mistaken parts included, so that one mistake is not reported twice. */
@@ -23,9 +25,6 @@ interface Names {
   /** Whether a state was written with something in this field, be it mistaken. */
   has(state: string, field: string): boolean;
 }
-
-/** The target that goes back to the state that an interrupt left. */
-export const RETURN = "$return";
 
 /** The ends that every workflow has, also without a state of that name. */
 const ENDS = { failed: "failed", cancelled: "cancelled" } as const;
@@ -45,19 +44,8 @@ export function withEnds(document: StatewrightDocument, whole: Json): Statewrigh
 /** Every state that a state may lead to. */
 function targetsOf(name: string, state: StatewrightState): readonly string[] {
   const kind = kindOf(state);
-  const chosen = kind?.kind === "router" ? routerTargets(kind, []).map(({ target }) => target) : [];
+  const chosen = kind?.kind === "router" ? routerTargets(kind.fields).map((target) => target.name) : [];
   return [...edgesOf(name, state).flatMap(({ targets }) => targets.map(({ target }) => target)), ...chosen];
-}
-
-/** The states that a router names, with their paths. */
-function routerTargets(
-  { fields: { targets, fallback } }: Extract<KindState, { readonly kind: "router" }>,
-  path: DocumentPath,
-): readonly { readonly target: string; readonly path: DocumentPath }[] {
-  const chosen = targets.map((target, index) => ({ target, path: [...path, "targets", index] }));
-  if (fallback === undefined) return chosen;
-  if (typeof fallback === "string") return [...chosen, { target: fallback, path: [...path, "fallback"] }];
-  return [...chosen, { target: fallback.to, path: [...path, "fallback", "to"] }];
 }
 
 /** What a run is in when a person interrupted it. */
@@ -124,10 +112,8 @@ function undeclaredFields(name: string, { instructions = "" }: StatewrightState,
   const reads = [...instructions.matchAll(/(?<!\\)\{\{\s*ctx\.context\.([\w-]+)[^}]*\}\}/gu)];
   return reads.flatMap(({ 0: template, 1: field = "", index: offset }): readonly Finding[] => {
     if (fields.includes(field)) return [];
-    const close = didYouMean(field, fields);
     const message = `The context starts without ${JSON.stringify(field)}: if no event has sent it, the state fails.`;
-    const suggestion =
-      close === undefined ? `add "${field}": null to "context"` : `did you mean ${JSON.stringify(close)}?`;
+    const suggestion = suggestClosest(field, fields) ?? `add "${field}": null to "context"`;
     const path = ["states", name, "instructions"];
     return [
       { severity: "warning", rule: "undeclared-field", message, suggestion, path, offset, length: template.length },
@@ -173,19 +159,8 @@ function targetFindings(
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [
-    {
-      severity: "error",
-      rule: "unknown-target",
-      message,
-      ...hintOf(didYouMeanWords(target, targets) ?? suggestOneOf(target, states)),
-      path,
-    },
-  ];
-}
-
-function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {
-  return suggestion === undefined ? {} : { suggestion };
+  const suggestion = suggestClosest(target, targets) ?? suggestOneOf(target, states);
+  return [{ severity: "error", rule: "unknown-target", message, suggestion, path }];
 }
 
 function stateFindings(name: string, state: StatewrightState, names: Names): readonly Finding[] {
@@ -242,7 +217,7 @@ function kindFindings(
   const { kind } = given;
   const found: Finding[] = [];
   const about = (at: DocumentPath, rule: string, message: string, suggestion?: string): void => {
-    found.push({ severity: "error", rule, message, ...hintOf(suggestion), path: at, what: "key" });
+    found.push({ severity: "error", rule, message, suggestion, path: at, what: "key" });
   };
   for (const other of others)
     about(
@@ -264,11 +239,11 @@ function kindFindings(
   for (const event of Object.keys(state.on ?? {})) {
     if (events.includes(event)) continue;
     const message = `${JSON.stringify(event)} can never happen: ${KIND_WORDS[kind]} is left by ${listed(events)} alone.`;
-    about([...path, "on", event], "unknown-event", message, didYouMeanWords(event, events));
+    about([...path, "on", event], "unknown-event", message, suggestClosest(event, events));
   }
   if (kind === "router")
-    for (const { target, path: at } of routerTargets(given, [...path, kind]))
-      found.push(...targetFindings(target, at, names));
+    for (const target of routerTargets(given.fields))
+      found.push(...targetFindings(target.name, [...path, kind, ...target.path], names));
   else if (!names.has(name, "on"))
     about(
       path,
@@ -289,11 +264,6 @@ function kindFindings(
 
 function listed(words: readonly string[]): string {
   return words.map((word) => JSON.stringify(word)).join(" or ");
-}
-
-function didYouMeanWords(word: string, known: readonly string[]): string | undefined {
-  const best = didYouMean(word, known);
-  return best === undefined ? undefined : `did you mean ${JSON.stringify(best)}?`;
 }
 
 /** Transitions of a state whose orchestrator chooses what follows it. */
@@ -320,8 +290,7 @@ function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
   for (const { name, path } of edge.guards) {
     if (names.guards.includes(name)) continue;
     const message = `There is no guard ${JSON.stringify(name)}.`;
-    const best = didYouMean(name, names.guards);
-    const suggestion = best === undefined ? DEFINE_GUARD : `did you mean ${JSON.stringify(best)}?`;
+    const suggestion = suggestClosest(name, names.guards) ?? DEFINE_GUARD;
     found.push({ severity: "error", rule: "unknown-guard", message, suggestion, path });
   }
   if (edge.unusedMessage) {
@@ -398,24 +367,6 @@ function variableFindings({ env_overrides = {} }: StatewrightState, path: Docume
 
 /** What a final state may have. Everything else would be for a body, which it has not. */
 const FINAL_FIELDS: ReadonlySet<string> = new Set(["type", "outcome"]);
-/** Names that plainly mean success. */
-const SUCCESS: ReadonlySet<string> = new Set([
-  "complete",
-  "completed",
-  "done",
-  "finished",
-  "passed",
-  "succeeded",
-  "success",
-]);
-
-/** How a run ends in a final state. */
-export function outcomeOf(name: string, { outcome }: StatewrightState): "completed" | "failed" | "cancelled" {
-  if (outcome !== undefined) return outcome;
-  const word = name.toLowerCase();
-  if (word === "failed" || word === "error") return "failed";
-  return word === "cancelled" ? "cancelled" : "completed";
-}
 
 /** A state that ends a branch ends no run, so its outcome is not in doubt. */
 function finalFindings(name: string, state: StatewrightState, isTerminal: boolean): readonly Finding[] {
@@ -425,12 +376,7 @@ function finalFindings(name: string, state: StatewrightState, isTerminal: boolea
     const message = `${JSON.stringify(name)} is final, so its ${JSON.stringify(key)} has no effect.`;
     return [{ severity: "warning", rule: "final-body", message, path: [...path, key], what: "key" }];
   });
-  const isPlain =
-    isTerminal ||
-    state.outcome !== undefined ||
-    outcomeOf(name, state) !== "completed" ||
-    SUCCESS.has(name.toLowerCase());
-  if (isPlain) return found;
+  if (isTerminal || isPlainEnd(name, state.outcome)) return found;
   const message = `A run that ends in ${JSON.stringify(name)} counts as completed.`;
   const suggestion = 'write "outcome": "completed", "failed" or "cancelled"';
   return [...found, { severity: "warning", rule: "final-outcome", message, suggestion, path, what: "key" }];

@@ -1,12 +1,10 @@
 // Every way out of a state, whatever pattern it is written in.
 
 import type { RowTrigger } from "@sluice/core";
+import { ANY_EVENT } from "../check/moves.ts";
 import type { DocumentPath } from "../diagnostic.ts";
 import { type KindState, kindsIn } from "../kinds/fields.ts";
 import type { Invocation, Move, Parting, StatewrightState } from "./schema.ts";
-
-/** Stands for every event that a state does not name. */
-export const ANY_EVENT = "*";
 
 /** One transition, with the path of each of its parts in the document. */
 export interface Edge {

@@ -4,13 +4,14 @@ import { type AnyState, final, type Problem, type StateLimits, stage } from "@sl
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
 import { compileKind } from "../kinds/compile.ts";
+import { outcomeOf } from "../kinds/ends.ts";
 import type { KindState } from "../kinds/fields.ts";
 import type { KindNames } from "../kinds/make.ts";
 import { modelSettings } from "../kinds/model-fields.ts";
-import { problemFinding } from "../read/problem-finding.ts";
+import { onlyGiven } from "../kinds/only-given.ts";
+import { problemFindings } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { fullTemplates, templateFindings } from "../read/template.ts";
-import { outcomeOf } from "./check.ts";
 import { kindOf } from "./edges.ts";
 import type { StatewrightState } from "./schema.ts";
 
@@ -44,7 +45,7 @@ export interface DocumentScope extends Pick<KindNames, "stateId" | "pipelineKey"
 export function compileState(name: string, id: string, state: StatewrightState, around: DocumentScope): CompiledState {
   const path = ["states", name];
   if (state.type === "final") {
-    const end = labelled(final(outcomeOf(name, state)), name, id);
+    const end = labelled(final(outcomeOf(name, state.outcome)), name, id);
     return { state: end, findings: [], locate: () => ({ path, what: "key" }) };
   }
   const kind = kindOf(state);
@@ -69,7 +70,7 @@ export function compileState(name: string, id: string, state: StatewrightState, 
   const broken = templates.map(
     (template): Finding => ({ severity: "error", rule: "bad-template", path: [...path, "instructions"], ...template }),
   );
-  const problems = (compiled.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  const problems = problemFindings(compiled.spec.problems, locate);
   return { state: labelled(compiled, name, id), findings: [...broken, ...problems], locate };
 }
 
@@ -82,7 +83,7 @@ function ofKind(name: string, id: string, given: KindState, ids: DocumentScope):
     return inside.length === 0 ? { path, what: "key" } : { path: [...path, ...inside] };
   };
   const own = compiled.findings.map((finding) => ({ ...finding, path: [...path, ...finding.path] }));
-  const problems = (compiled.state.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  const problems = problemFindings(compiled.state.spec.problems, locate);
   return { state: labelled(compiled.state, name, id), findings: [...own, ...problems], locate };
 }
 
@@ -128,15 +129,17 @@ function commandPattern(command: string): string {
   return words === "*" || words.endsWith(" *") ? `Bash(${words})` : `Bash(${words} *)`;
 }
 
+/** The limits of a stage, and the fields that they are. */
+export const LIMITS = [
+  ["maxToolCalls", "max_iterations"],
+  ["maxLinesPerEdit", "max_edit_lines"],
+  ["maxFiles", "max_files_per_state"],
+  ["maxResultBytes", "context_budget_bytes"],
+] as const;
+
 function limitsOf(state: StatewrightState): { readonly limits?: StateLimits } {
-  const { max_iterations, max_edit_lines, max_files_per_state, context_budget_bytes } = state;
-  const limits = {
-    ...(max_iterations === undefined ? {} : { maxToolCalls: max_iterations }),
-    ...(max_edit_lines === undefined ? {} : { maxLinesPerEdit: max_edit_lines }),
-    ...(max_files_per_state === undefined ? {} : { maxFiles: max_files_per_state }),
-    ...(context_budget_bytes === undefined ? {} : { maxResultBytes: context_budget_bytes }),
-  };
-  return Object.keys(limits).length === 0 ? {} : { limits };
+  const limits = LIMITS.flatMap(([limit, name]) => (state[name] === undefined ? [] : [[limit, state[name]] as const]));
+  return limits.length === 0 ? {} : { limits: Object.fromEntries(limits) };
 }
 
 function environmentOf({ env_overrides, blocked_env }: StatewrightState): {
@@ -144,12 +147,7 @@ function environmentOf({ env_overrides, blocked_env }: StatewrightState): {
 } {
   if (env_overrides === undefined && blocked_env === undefined) return {};
   const set = Object.fromEntries(Object.entries(env_overrides ?? {}).map(([name, value]) => [name, String(value)]));
-  return {
-    env: {
-      ...(env_overrides === undefined ? {} : { set }),
-      ...(blocked_env === undefined ? {} : { block: blocked_env }),
-    },
-  };
+  return { env: onlyGiven({ set: env_overrides === undefined ? undefined : set, block: blocked_env }) };
 }
 
 /** The fields of a state by the options of a stage. */
@@ -167,10 +165,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   retry: "retry",
   onProviderFault: "on_provider_fault",
   cache: "cache",
-  "limits.maxToolCalls": "max_iterations",
-  "limits.maxLinesPerEdit": "max_edit_lines",
-  "limits.maxFiles": "max_files_per_state",
-  "limits.maxResultBytes": "context_budget_bytes",
+  ...Object.fromEntries(LIMITS.map(([limit, name]) => [`limits.${limit}`, name])),
   "env.block": "blocked_env",
   "env.set": "env_overrides",
   allowedTools: "allowed_tools",

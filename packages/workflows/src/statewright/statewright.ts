@@ -24,12 +24,13 @@ import {
   type WorkflowReading,
   type WorkflowReference,
 } from "../format.ts";
+import { RETURN } from "../kinds/ends.ts";
 import { orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
 import { idFor, idsFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { fullTemplates } from "../read/template.ts";
-import { checkStatewright, RETURN, withEnds } from "./check.ts";
+import { checkStatewright, withEnds } from "./check.ts";
 import { type Edge, edgesOf, kindOf } from "./edges.ts";
 import { partialSchema, type StatewrightDocument, statewrightSchema } from "./schema.ts";
 import { type CompiledState, compileState, type DocumentScope } from "./stages.ts";

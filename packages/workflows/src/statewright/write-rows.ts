@@ -2,12 +2,12 @@
 
 import type { AnyChoice, Guard, JsonObject, PipelineSpec, RowSpec, StateSpec } from "@sluice/core";
 import { canonicalJson, idFault, type Report } from "@sluice/core/runtime";
+import { ANY_EVENT } from "../check/moves.ts";
 import { conditionsOf } from "../expressions/guard.ts";
 import { eventsOfKind } from "../kinds/compile.ts";
+import { RETURN } from "../kinds/ends.ts";
 import { kindOfState } from "../kinds/write.ts";
 import { idFor } from "../read/names.ts";
-import { RETURN } from "./check.ts";
-import { ANY_EVENT } from "./edges.ts";
 
 /** What a document writes for what a pipeline has by id. */
 export interface DocumentNames {

@@ -3,8 +3,9 @@
 import type { AllowedTool, JsonObject, Part, StateSpec } from "@sluice/core";
 import type { Report } from "@sluice/core/runtime";
 import { RETRY_FIELDS } from "../kinds/model-fields.ts";
+import { onlyGiven } from "../kinds/only-given.ts";
 import { kindOfState, type WrittenNames, writeKind } from "../kinds/write.ts";
-import { calledWords, NO_INSTRUCTIONS, TURN_CAP } from "./stages.ts";
+import { calledWords, LIMITS, NO_INSTRUCTIONS, TURN_CAP } from "./stages.ts";
 
 /** The name that a state has in its document, if it came from one; else its id. */
 export function stateName(id: string, { shape }: StateSpec): string {
@@ -119,18 +120,10 @@ function writePrompt(report: Report, path: string, prompt: Part | undefined, cal
   return instructions === NO_INSTRUCTIONS ? {} : { instructions };
 }
 
-/** The fields of limits. */
-const LIMITS: Readonly<Record<string, string>> = {
-  maxToolCalls: "max_iterations",
-  maxLinesPerEdit: "max_edit_lines",
-  maxFiles: "max_files_per_state",
-  maxResultBytes: "context_budget_bytes",
-};
-
 function writeLimits(report: Report, path: string, limits: object): JsonObject {
   const fields = Object.entries(limits).flatMap(([name, value]: [string, unknown]) => {
     if (value === undefined) return [];
-    const field = Object.hasOwn(LIMITS, name) ? LIMITS[name] : undefined;
+    const [, field] = LIMITS.find(([limit]) => limit === name) ?? [];
     if (field !== undefined && typeof value === "number") return [[field, value] as const];
     report.add(`${path}.${name}`, "is a limit for which documents have no field");
     return [];
@@ -139,8 +132,5 @@ function writeLimits(report: Report, path: string, limits: object): JsonObject {
 }
 
 function writeEnvironment({ env }: StateSpec): JsonObject {
-  return {
-    ...(env?.set === undefined ? {} : { env_overrides: env.set }),
-    ...(env?.block === undefined ? {} : { blocked_env: env.block }),
-  };
+  return onlyGiven({ env_overrides: env?.set, blocked_env: env?.block });
 }

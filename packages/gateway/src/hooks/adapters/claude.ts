@@ -1,4 +1,5 @@
 import { isJsonObject, type Json } from "@sluice/core";
+import type { HostName } from "../../host-names.ts";
 import type { AdapterOptions, HookAdapter, HookEvent, LifeEvent, MappedCall } from "../hook-adapter.ts";
 import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
 import {
@@ -15,17 +16,23 @@ import {
 import {
   agent,
   call,
-  fetched,
+  editTool,
+  fetchTool,
   glob,
   harmless,
+  ignoring,
+  listTool,
   type MapTool,
   mapClaudeStyle,
+  notebookTool,
   type ReadTool,
-  replacement,
+  readTool,
   replacements,
   search,
   shell,
   type ToolTable,
+  webSearchTool,
+  writeTool,
 } from "./mapping.ts";
 
 const TOOLS: ToolTable = new Map<string, ReadTool>([
@@ -38,37 +45,11 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
       return shell(fields.text("command"), cwd, { background, ...fields.options("timeout", "description") });
     },
   ],
-  [
-    "Read",
-    (fields, cwd) =>
-      call("Read", {
-        file_path: nativePath(fields.text("file_path"), cwd),
-        ...fields.options("offset", "limit", "pages", "allow_large"),
-      }),
-  ],
-  [
-    "Write",
-    (fields, cwd) =>
-      call("Write", { file_path: nativePath(fields.text("file_path"), cwd), content: fields.text("content") }),
-  ],
-  [
-    "Edit",
-    (fields, cwd) =>
-      replacement(nativePath(fields.text("file_path"), cwd), {
-        old: fields.text("old_string"),
-        now: fields.text("new_string"),
-        all: fields.flag("replace_all"),
-      }),
-  ],
+  ["Read", readTool(["file_path"], "offset", "limit", "pages", "allow_large")],
+  ["Write", writeTool("file_path", "content")],
+  ["Edit", editTool("file_path", { old: "old_string", now: "new_string", all: "replace_all" })],
   ["MultiEdit", (fields, cwd) => replacements(nativePath(fields.text("file_path"), cwd), fields.list("edits"))],
-  [
-    "NotebookEdit",
-    (fields, cwd) => {
-      const file_path = nativePath(fields.text("notebook_path"), cwd);
-      const { options: cell = {} } = fields.options("cell_id", "new_source", "cell_type", "edit_mode");
-      return call("Edit", { file_path, cell });
-    },
-  ],
+  ["NotebookEdit", notebookTool],
   ["Glob", (fields, cwd) => glob(fields, cwd, "path")],
   [
     "Grep",
@@ -92,30 +73,14 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
         ],
       }),
   ],
-  [
-    "LS",
-    (fields, cwd) => {
-      fields.options("ignore");
-      return call("Glob", { pattern: "*", path: nativePath(fields.text("path"), cwd) });
-    },
-  ],
-  [
-    "WebFetch",
-    (fields) => {
-      fields.options("prompt", "offset");
-      return fetched([fields.text("url")]);
-    },
-  ],
+  ["LS", ignoring(["ignore"], listTool("path"))],
+  ["WebFetch", ignoring(["prompt", "offset"], fetchTool)],
   [
     "Monitor",
     (fields, cwd) =>
       shell(fields.text("command"), cwd, { background: true, ...fields.options("description", "timeout_ms") }),
   ],
-  [
-    "WebSearch",
-    (fields) =>
-      call("WebSearch", { query: fields.text("query"), ...fields.options("allowed_domains", "blocked_domains") }),
-  ],
+  ["WebSearch", webSearchTool("allowed_domains", "blocked_domains")],
   ["Agent", agentCall],
   ["Task", agentCall],
   ["Skill", (fields) => call("Skill", fields.options("skill", "args"), true)],
@@ -159,12 +124,25 @@ function agentCall(fields: Fields): MappedCall {
 }
 
 /** Claude Code. Its hooks over HTTP send the same payloads as its commands; the gateway uses commands, whose answers carry a proof. */
-export function claudeAdapter(options: AdapterOptions = {}): HookAdapter {
-  const map = mapClaudeStyle(TOOLS, options);
+export function claudeAdapter(options?: AdapterOptions): HookAdapter {
+  return claudeStyleAdapter("claude", { tools: TOOLS }, options);
+}
+
+/** An adapter of a host that speaks the protocol of Claude Code. */
+export function claudeStyleAdapter(
+  host: HostName,
+  {
+    tools,
+    rewrites = "runs",
+    lineFor = (_event, approved) => approved,
+  }: { readonly tools: ToolTable } & Partial<Pick<HookAdapter, "rewrites" | "lineFor">>,
+  options: AdapterOptions = {},
+): HookAdapter {
+  const map = mapClaudeStyle(tools, options);
   return {
-    host: "claude",
-    rewrites: "runs",
-    lineFor: (_event, approved) => approved,
+    host,
+    rewrites,
+    lineFor,
     startsTogether: false,
     refusedStops: 8,
     read: (event, payload) => readClaudeStyle(event, payload, map),
@@ -184,7 +162,7 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 ]);
 
 /** Reads the payloads that Claude Code, Codex and Qwen Code share. */
-export function readClaudeStyle(event: string | undefined, payload: Json, map: MapTool): HookEvent {
+function readClaudeStyle(event: string | undefined, payload: Json, map: MapTool): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hook_event_name");
   const base = originIn(body, { session: "session_id", agent: "agent_id" });

@@ -1,16 +1,12 @@
 import type { AdapterOptions, HookAdapter } from "../hook-adapter.ts";
-import { readClaudeStyle } from "./claude.ts";
-import { claudeAnswer, claudeRefusal, startingIn } from "./claude-answers.ts";
-import { nativePath } from "./fields.ts";
-import { agent, call, harmless, mapClaudeStyle, patch, type ReadTool, shell, type ToolTable } from "./mapping.ts";
+import { claudeStyleAdapter } from "./claude.ts";
+import { startingIn } from "./claude-answers.ts";
+import { agent, harmless, patch, type ReadTool, readTool, shell, type ToolTable } from "./mapping.ts";
 
 const TOOLS: ToolTable = new Map<string, ReadTool>([
   ["Bash", (fields, cwd) => shell(fields.text("command"), cwd)],
   ["apply_patch", (fields, cwd) => patch(fields.text("command"), cwd)],
-  [
-    "view_image",
-    (fields, cwd) => call("Read", { file_path: nativePath(fields.text("path"), cwd), ...fields.options("detail") }),
-  ],
+  ["view_image", readTool(["path"], "detail")],
   [
     "spawn_agent",
     (fields) =>
@@ -37,16 +33,10 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
  * Codex. Its payloads do not say in which folder a command runs, so an approved line begins by changing to the folder that it was
  * judged for.
  */
-export function codexAdapter(options: AdapterOptions = {}): HookAdapter {
-  const map = mapClaudeStyle(TOOLS, options);
-  return {
-    host: "codex",
-    rewrites: "runs",
-    lineFor: ({ cwd }, approved) => startingIn(cwd, approved),
-    startsTogether: false,
-    refusedStops: 8,
-    read: (event, payload) => readClaudeStyle(event, payload, map),
-    answer: (event, decision) => claudeAnswer(event, decision),
-    refuse: (event, reason) => claudeRefusal(event, reason),
-  };
+export function codexAdapter(options?: AdapterOptions): HookAdapter {
+  return claudeStyleAdapter(
+    "codex",
+    { tools: TOOLS, lineFor: ({ cwd }, approved) => startingIn(cwd, approved) },
+    options,
+  );
 }

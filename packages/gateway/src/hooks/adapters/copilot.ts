@@ -9,31 +9,25 @@ import type {
   LifeEvent,
 } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, startingIn, whyNot } from "./claude-answers.ts";
-import {
-  callIn,
-  eventName,
-  nativePath,
-  optionalId,
-  originIn,
-  outputIn,
-  payloadObject,
-  RefusedCall,
-  textIn,
-} from "./fields.ts";
+import { callIn, eventName, optionalId, originIn, outputIn, payloadObject, RefusedCall, textIn } from "./fields.ts";
 import {
   agent,
   call,
-  fetched,
+  editTool,
+  fetchTool,
   glob,
   harmless,
+  ignoring,
   type MapTool,
   mapJoined,
   patch,
   type ReadTool,
-  replacement,
+  readTool,
   search,
   shell,
   type ToolTable,
+  webSearchTool,
+  writeTool,
 } from "./mapping.ts";
 
 const SEARCH = {
@@ -55,40 +49,15 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
       });
     },
   ],
-  [
-    "view",
-    (fields, cwd) =>
-      call("Read", {
-        file_path: nativePath(fields.text("path"), cwd),
-        ...fields.options("view_range", "forceReadLargeFiles"),
-      }),
-  ],
-  [
-    "create",
-    (fields, cwd) =>
-      call("Write", { file_path: nativePath(fields.text("path"), cwd), content: fields.text("file_text") }),
-  ],
-  [
-    "edit",
-    (fields, cwd) =>
-      replacement(nativePath(fields.text("path"), cwd), {
-        old: fields.text("old_str"),
-        now: fields.text("new_str"),
-        all: false,
-      }),
-  ],
+  ["view", readTool(["path"], "view_range", "forceReadLargeFiles")],
+  ["create", writeTool("path", "file_text")],
+  ["edit", editTool("path", { old: "old_str", now: "new_str" })],
   ["apply_patch", (fields, cwd) => patch(fields.oneOf("patch", "input"), cwd)],
   ["glob", (fields, cwd) => glob(fields, cwd, "paths", "path")],
   ["grep", (fields, cwd) => search(fields, cwd, SEARCH)],
   ["rg", (fields, cwd) => search(fields, cwd, SEARCH)],
-  [
-    "web_fetch",
-    (fields) => {
-      fields.options("max_length", "start_index", "raw");
-      return fetched([fields.text("url")]);
-    },
-  ],
-  ["web_search", (fields) => call("WebSearch", { query: fields.text("query") })],
+  ["web_fetch", ignoring(["max_length", "start_index", "raw"], fetchTool)],
+  ["web_search", webSearchTool()],
   [
     "task",
     (fields) =>

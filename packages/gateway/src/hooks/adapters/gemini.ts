@@ -9,21 +9,26 @@ import type {
   MappedCall,
 } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, whyNot } from "./claude-answers.ts";
-import { callIn, eventName, nativePath, originIn, outputIn, payloadObject, textIn } from "./fields.ts";
+import { callIn, eventName, originIn, outputIn, payloadObject, textIn } from "./fields.ts";
 import {
   agent,
   call,
+  editTool,
   fetched,
   glob,
   globFolder,
   harmless,
+  ignoring,
+  listTool,
   mapCall,
   mcpCall,
   type ReadTool,
-  replacement,
+  readTool,
   search,
   shell,
   type ToolTable,
+  webSearchTool,
+  writeTool,
 } from "./mapping.ts";
 
 const SEARCH = {
@@ -52,14 +57,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
         ...fields.options("description", "delay_ms"),
       }),
   ],
-  [
-    "read_file",
-    (fields, cwd) =>
-      call("Read", {
-        file_path: nativePath(fields.oneOf("file_path", "absolute_path"), cwd),
-        ...fields.options("start_line", "end_line", "offset", "limit"),
-      }),
-  ],
+  ["read_file", readTool(["file_path", "absolute_path"], "start_line", "end_line", "offset", "limit")],
   [
     "read_many_files",
     (fields, cwd) => {
@@ -67,21 +65,13 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
       return call("Read", { folders: (fields.texts("include") ?? []).map((pattern) => globFolder(pattern, cwd)) });
     },
   ],
-  [
-    "write_file",
-    (fields, cwd) =>
-      call("Write", { file_path: nativePath(fields.text("file_path"), cwd), content: fields.text("content") }),
-  ],
+  ["write_file", writeTool("file_path", "content")],
   [
     "replace",
-    (fields, cwd) => {
-      fields.options("instruction", "expected_replacements");
-      return replacement(nativePath(fields.text("file_path"), cwd), {
-        old: fields.text("old_string"),
-        now: fields.text("new_string"),
-        all: fields.flag("allow_multiple"),
-      });
-    },
+    ignoring(
+      ["instruction", "expected_replacements"],
+      editTool("file_path", { old: "old_string", now: "new_string", all: "allow_multiple" }),
+    ),
   ],
   [
     "glob",
@@ -94,14 +84,11 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ["search_file_content", (fields, cwd) => search(fields, cwd, SEARCH)],
   [
     "list_directory",
-    (fields, cwd) => {
-      fields.options("ignore", "file_filtering_options", "respect_git_ignore");
-      return call("Glob", { pattern: "*", path: nativePath(fields.oneOf("dir_path", "path"), cwd) });
-    },
+    ignoring(["ignore", "file_filtering_options", "respect_git_ignore"], listTool("dir_path", "path")),
   ],
   // The addresses are in the text of the prompt.
   ["web_fetch", (fields) => fetched(fields.text("prompt").match(/https?:\/\/[^\s"'<>)\]]+/gi) ?? [])],
-  ["google_web_search", (fields) => call("WebSearch", { query: fields.text("query") })],
+  ["google_web_search", webSearchTool()],
   ["activate_skill", (fields) => call("Skill", fields.options("name"), true)],
   ["delegate_to_agent", (fields) => agent(fields, "agent_name", "objective", "investigation_focus", "task")],
   ["invoke_agent", (fields) => agent(fields, "agent_name", "prompt")],

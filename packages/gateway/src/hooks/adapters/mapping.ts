@@ -58,6 +58,55 @@ export function call(tool: string, input: JsonObject, spans = false): MappedCall
   return { kind: "call", tool, input, spans };
 }
 
+/** A reading of one file; `paths` are the names of the same member. */
+export function readTool(paths: readonly string[], ...options: readonly string[]): ReadTool {
+  return (fields, cwd) =>
+    call("Read", { file_path: nativePath(fields.oneOf(...paths), cwd), ...fields.options(...options) });
+}
+
+export function writeTool(path: string, content: string): ReadTool {
+  return (fields, cwd) =>
+    call("Write", { file_path: nativePath(fields.text(path), cwd), content: fields.text(content) });
+}
+
+/** A replacement of one text, or of `all` its occurrences if the tool has this member. */
+export function editTool(
+  path: string,
+  { old, now, all }: { readonly old: string; readonly now: string; readonly all?: string },
+): ReadTool {
+  return (fields, cwd) =>
+    replacement(nativePath(fields.text(path), cwd), {
+      old: fields.text(old),
+      now: fields.text(now),
+      all: all !== undefined && fields.flag(all),
+    });
+}
+
+export const notebookTool: ReadTool = (fields, cwd) => {
+  const file_path = nativePath(fields.text("notebook_path"), cwd);
+  const { options: cell = {} } = fields.options("cell_id", "new_source", "cell_type", "edit_mode");
+  return call("Edit", { file_path, cell });
+};
+
+/** A list of a folder; `paths` are the names of the same member. */
+export function listTool(...paths: readonly string[]): ReadTool {
+  return (fields, cwd) => call("Glob", { pattern: "*", path: nativePath(fields.oneOf(...paths), cwd) });
+}
+
+export const fetchTool: ReadTool = (fields) => fetched([fields.text("url")]);
+
+export function webSearchTool(...options: readonly string[]): ReadTool {
+  return (fields) => call("WebSearch", { query: fields.text("query"), ...fields.options(...options) });
+}
+
+/** The tool with further members, which change nothing that the gate judges and are not kept. */
+export function ignoring(names: readonly string[], read: ReadTool): ReadTool {
+  return (fields, cwd) => {
+    fields.options(...names);
+    return read(fields, cwd);
+  };
+}
+
 export function harmless(...names: readonly string[]): readonly [string, ReadTool][] {
   return names.map((name): [string, ReadTool] => [name, () => ({ kind: "harmless" })]);
 }
@@ -84,7 +133,7 @@ export function shell(
 }
 
 /** A replacement of text. An empty old text creates or fills the file. */
-export function replacement(
+function replacement(
   file_path: string,
   { old, now, all }: { readonly old: string; readonly now: string; readonly all: boolean },
 ): MappedCall {

@@ -5,18 +5,22 @@ import { callIn, eventName, nativePath, originIn, outputIn, payloadObject, textI
 import {
   agent,
   call,
-  fetched,
+  editTool,
+  fetchTool,
   glob,
   harmless,
+  ignoring,
   type MapTool,
   mapJoined,
   patch,
   type ReadTool,
-  replacement,
+  readTool,
   replacements,
   search,
   shell,
   type ToolTable,
+  webSearchTool,
+  writeTool,
 } from "./mapping.ts";
 
 const TOOLS: ToolTable = new Map<string, ReadTool>([
@@ -28,25 +32,9 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
         ...fields.options("description", "timeout"),
       }),
   ],
-  [
-    "read",
-    (fields, cwd) =>
-      call("Read", { file_path: nativePath(fields.text("filePath"), cwd), ...fields.options("offset", "limit") }),
-  ],
-  [
-    "write",
-    (fields, cwd) =>
-      call("Write", { file_path: nativePath(fields.text("filePath"), cwd), content: fields.text("content") }),
-  ],
-  [
-    "edit",
-    (fields, cwd) =>
-      replacement(nativePath(fields.text("filePath"), cwd), {
-        old: fields.text("oldString"),
-        now: fields.text("newString"),
-        all: fields.flag("replaceAll"),
-      }),
-  ],
+  ["read", readTool(["filePath"], "offset", "limit")],
+  ["write", writeTool("filePath", "content")],
+  ["edit", editTool("filePath", { old: "oldString", now: "newString", all: "replaceAll" })],
   ["multiedit", (fields, cwd) => replacements(nativePath(fields.text("filePath"), cwd), fields.list("edits"))],
   ["patch", (fields, cwd) => patch(fields.text("patchText"), cwd)],
   ["apply_patch", (fields, cwd) => patch(fields.text("patchText"), cwd)],
@@ -60,22 +48,9 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
       return call("Glob", { pattern: "*", path: path === undefined ? cwd : nativePath(path, cwd) });
     },
   ],
-  [
-    "webfetch",
-    (fields) => {
-      fields.options("format", "timeout");
-      return fetched([fields.text("url")]);
-    },
-  ],
-  [
-    "websearch",
-    (fields) =>
-      call("WebSearch", {
-        query: fields.text("query"),
-        ...fields.options("numResults", "livecrawl", "type", "contextMaxCharacters"),
-      }),
-  ],
-  ["codesearch", (fields) => call("WebSearch", { query: fields.text("query"), ...fields.options("tokensNum") })],
+  ["webfetch", ignoring(["format", "timeout"], fetchTool)],
+  ["websearch", webSearchTool("numResults", "livecrawl", "type", "contextMaxCharacters")],
+  ["codesearch", webSearchTool("tokensNum")],
   ["task", (fields) => agent(fields, "description", "prompt", "subagent_type", "task_id", "command")],
   ["skill", (fields) => call("Skill", fields.options("name"), true)],
   ...harmless("invalid", "plan_enter", "plan_exit", "question", "todoread", "todowrite"),

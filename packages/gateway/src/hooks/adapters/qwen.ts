@@ -1,20 +1,24 @@
 import type { AdapterOptions, HookAdapter, MappedCall } from "../hook-adapter.ts";
-import { readClaudeStyle } from "./claude.ts";
-import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
-import { type Fields, nativePath, RefusedCall, shown } from "./fields.ts";
+import { claudeStyleAdapter } from "./claude.ts";
+import { type Fields, RefusedCall, shown } from "./fields.ts";
 import {
   agent,
   call,
-  fetched,
+  editTool,
+  fetchTool,
   glob,
   globFolder,
   harmless,
-  mapClaudeStyle,
+  ignoring,
+  listTool,
+  notebookTool,
   type ReadTool,
-  replacement,
+  readTool,
   search,
   shell,
   type ToolTable,
+  webSearchTool,
+  writeTool,
 } from "./mapping.ts";
 
 const TOOLS: ToolTable = new Map<string, ReadTool>([
@@ -27,14 +31,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
         ...fields.options("description", "timeout"),
       }),
   ],
-  [
-    "read_file",
-    (fields, cwd) =>
-      call("Read", {
-        file_path: nativePath(fields.oneOf("file_path", "absolute_path"), cwd),
-        ...fields.options("offset", "limit", "pages"),
-      }),
-  ],
+  ["read_file", readTool(["file_path", "absolute_path"], "offset", "limit", "pages")],
   [
     "read_many_files",
     (fields, cwd) => {
@@ -42,47 +39,14 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
       return call("Read", { folders: patterns.map((pattern) => globFolder(pattern, cwd)) });
     },
   ],
-  [
-    "write_file",
-    (fields, cwd) => {
-      fields.options("record_as_artifact");
-      return call("Write", { file_path: nativePath(fields.text("file_path"), cwd), content: fields.text("content") });
-    },
-  ],
-  [
-    "notebook_edit",
-    (fields, cwd) => {
-      const file_path = nativePath(fields.text("notebook_path"), cwd);
-      const { options: cell = {} } = fields.options("cell_id", "new_source", "cell_type", "edit_mode");
-      return call("Edit", { file_path, cell });
-    },
-  ],
-  [
-    "edit",
-    (fields, cwd) =>
-      replacement(nativePath(fields.text("file_path"), cwd), {
-        old: fields.text("old_string"),
-        now: fields.text("new_string"),
-        all: fields.flag("replace_all"),
-      }),
-  ],
+  ["write_file", ignoring(["record_as_artifact"], writeTool("file_path", "content"))],
+  ["notebook_edit", notebookTool],
+  ["edit", editTool("file_path", { old: "old_string", now: "new_string", all: "replace_all" })],
   ["glob", (fields, cwd) => glob(fields, cwd, "path")],
   ["grep_search", (fields, cwd) => search(fields, cwd, { paths: ["path"], filters: ["glob"], options: ["limit"] })],
-  [
-    "list_directory",
-    (fields, cwd) => {
-      fields.options("ignore", "file_filtering_options");
-      return call("Glob", { pattern: "*", path: nativePath(fields.text("path"), cwd) });
-    },
-  ],
-  [
-    "web_fetch",
-    (fields) => {
-      fields.options("prompt", "format");
-      return fetched([fields.text("url")]);
-    },
-  ],
-  ["web_search", (fields) => call("WebSearch", { query: fields.text("query"), ...fields.options("provider") })],
+  ["list_directory", ignoring(["ignore", "file_filtering_options"], listTool("path"))],
+  ["web_fetch", ignoring(["prompt", "format"], fetchTool)],
+  ["web_search", webSearchTool("provider")],
   ["agent", agentCall],
   ["task", agentCall],
   ["skill", (fields) => call("Skill", fields.options("skill", "args"), true)],
@@ -119,16 +83,6 @@ function agentCall(fields: Fields): MappedCall {
 }
 
 /** Qwen Code. It ignores rewritten inputs, so only lines that need no rewriting run. */
-export function qwenAdapter(options: AdapterOptions = {}): HookAdapter {
-  const map = mapClaudeStyle(TOOLS, options);
-  return {
-    host: "qwen",
-    rewrites: "ignores",
-    lineFor: (_event, approved) => approved,
-    startsTogether: false,
-    refusedStops: 8,
-    read: (event, payload) => readClaudeStyle(event, payload, map),
-    answer: (event, decision) => claudeAnswer(event, decision),
-    refuse: (event, reason) => claudeRefusal(event, reason),
-  };
+export function qwenAdapter(options?: AdapterOptions): HookAdapter {
+  return claudeStyleAdapter("qwen", { tools: TOOLS, rewrites: "ignores" }, options);
 }

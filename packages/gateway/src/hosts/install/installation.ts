@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Json, JsonObject } from "@sluice/core";
 import { allEvents, HOOK_EVENTS } from "../../hooks/hook-events.ts";
 import type { HostName } from "../../host-names.ts";
-import { SERVER_NAME, type UserPlaces } from "../host.ts";
+import { HOOK_SECONDS, SERVER_NAME, type UserPlaces } from "../host.ts";
 import { installedCommand, installedPlugin, type WhenIdle } from "./installed-hook.ts";
 import type { JsonEdit } from "./json-text.ts";
 
@@ -38,9 +38,6 @@ export type FileEdit =
   | { readonly kind: "json"; readonly path: string; readonly edits: readonly JsonEdit[]; readonly plain?: true }
   | { readonly kind: "block"; readonly path: string; readonly lines: readonly string[] }
   | { readonly kind: "whole"; readonly path: string; readonly text: string };
-
-/** Seconds that a host waits for a hook. A person may have to answer meanwhile. */
-const HOOK_SECONDS = 600;
 
 /** The files that an installation changes. */
 export function installation(request: InstallRequest): readonly FileEdit[] {

@@ -43,17 +43,8 @@ export function propertyFindings(
   return properties.flatMap(({ source, path }): readonly Finding[] => {
     const reading = readProperty(spec, source, tools === undefined ? {} : { tools });
     if (!reading.ok) {
-      const { message, suggestion } = reading;
-      const hint = suggestion === undefined ? {} : { suggestion };
-      return [
-        {
-          severity: "error",
-          rule: "property-invalid",
-          path,
-          message: `The property cannot be used: ${message}.`,
-          ...hint,
-        },
-      ];
+      const message = `The property cannot be used: ${reading.message}.`;
+      return [{ severity: "error", rule: "property-invalid", path, message, suggestion: reading.suggestion }];
     }
     const { text } = reading.property;
     const proof = proveProperty(spec, reading.property, { maxSituations: Math.max(1, left) });

@@ -17,7 +17,7 @@ import {
 } from "@sluice/core/machine";
 import { readPathScope } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
-import { type MoveTable, moveTable, triggerKey } from "../moves.ts";
+import { ANY_EVENT, type MoveTable, moveTable, triggerKey } from "../moves.ts";
 import type { ChildOutcome, Outcome } from "./outcomes.ts";
 
 export interface Simulation {
@@ -366,7 +366,7 @@ function rowsOf(
   const reasons = new Map(rejectedRows.map(({ row, why }) => [row, why]));
   const isOf = ({ on }: RowSpec): boolean => {
     if (of.kind !== "event") return typeof on === "string";
-    return typeof on !== "string" && (trace.by === "safe_next" ? on.event === "*" : on.event === of.event);
+    return typeof on !== "string" && (trace.by === "safe_next" ? on.event === ANY_EVENT : on.event === of.event);
   };
   return moves.of(state).flatMap((move): readonly DecidedRow[] => {
     const { index, row } = move;
