@@ -39,6 +39,7 @@ export interface SessionConfig {
   /** Files that the run may not write, besides those of the config. */
   readonly protectedPaths?: readonly string[];
 }
+
 /** The sandbox mode of a planned run; undefined for the default. */
 export function sandboxModeOf({ sandbox, config }: RunPlan, flags: Pick<RunFlags, "sandbox">): SandboxMode | undefined {
   return flags.sandbox ?? sandbox ?? config?.settings.sandbox?.mode;
