@@ -56,6 +56,7 @@ export {
   readEnd,
 } from "./journal/step-id.ts";
 export { unknownRun } from "./journal/store/read-runs.ts";
+export { MAX_VISITS, maxHopsOf } from "./machine/machine-state.ts";
 export { isDecision } from "./machine/recorded-decision.ts";
 export { cappedTarget } from "./machine/route-targets.ts";
 export { inputAt, type StartAt, startProblems } from "./machine/start-at.ts";
