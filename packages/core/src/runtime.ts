@@ -1,6 +1,7 @@
 // What Sluice's own packages share. Not covered by the promises of the other entries.
 
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
+export { shortened } from "./base/cut-texts.ts";
 export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
 export {
   deepFreeze,

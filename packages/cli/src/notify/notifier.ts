@@ -9,7 +9,7 @@ import {
   type RunLimits,
   type SluiceEvent,
 } from "@sluice/core";
-import { messageOf, visible } from "@sluice/core/runtime";
+import { messageOf, shortened, visible } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
@@ -258,5 +258,5 @@ function cut(value: Json): Json {
   if (Array.isArray(value)) return value.map(cut);
   if (isJsonObject(value))
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, cut(member)]));
-  return typeof value === "string" && value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}…` : value;
+  return typeof value === "string" ? shortened(value, LONGEST_TEXT) : value;
 }

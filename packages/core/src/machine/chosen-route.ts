@@ -1,7 +1,7 @@
 // What follows a state that names it itself, and a state of an orchestrated run.
+import { shortened, wholeWords } from "../base/cut-texts.ts";
 import { isJsonObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
 import { suggestOneOf } from "../base/problems.ts";
-import { wholeWords } from "../base/whole-words.ts";
 import type { AnyChoice } from "../definition/choice.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { RouteChooser } from "../definition/spec.ts";
@@ -30,7 +30,7 @@ export function consideredBy({ targets, refused }: Choosing): { readonly conside
     const why = cappedTarget(target);
     return why === undefined ? { to: target.state } : { to: target.state, refused: why };
   });
-  const tried = refused.map(({ to, why }) => ({ to: cut(to, 80), refused: wholeWords(why, LONGEST_REFUSAL) }));
+  const tried = refused.map(({ to, why }) => ({ to: shortened(to, 80), refused: wholeWords(why, LONGEST_REFUSAL) }));
   return { considered: [...tried, ...capped].slice(0, MOST_TARGETS) };
 }
 
@@ -54,11 +54,11 @@ export function readChosenRoute(output: unknown, chooser: RouteChooser): ReadCho
 function readTarget(chosen: JsonObject, chooser: RouteChooser, said: { readonly reason?: string }): ReadChoice {
   const { to, input, prompt, ...others } = chosen;
   const [extra] = Object.keys(others);
-  if (extra !== undefined) return no(`a choice has no ${JSON.stringify(cut(extra, 80))}`);
+  if (extra !== undefined) return no(`a choice has no ${JSON.stringify(shortened(extra, 80))}`);
   if (typeof to !== "string") return no("it names no target");
   if (!chooser.targets.includes(to)) {
     const hint = suggestOneOf(to, chooser.targets) ?? "";
-    return no(`it chose ${JSON.stringify(cut(to, 80))}, which is none of its targets; ${hint}`);
+    return no(`it chose ${JSON.stringify(shortened(to, 80))}, which is none of its targets; ${hint}`);
   }
   const choice = { kind: "to", state: to, input } as const;
   if (prompt === undefined) return { ok: true, choice, ...said };
@@ -71,7 +71,7 @@ function readTarget(chosen: JsonObject, chooser: RouteChooser, said: { readonly 
 function readEnd(chosen: JsonObject, { ends }: RouteChooser, said: { readonly reason?: string }): ReadChoice {
   const { end, output = null, ...others } = chosen;
   const [extra] = Object.keys(others);
-  if (extra !== undefined) return no(`the end of a run has no ${JSON.stringify(cut(extra, 80))}`);
+  if (extra !== undefined) return no(`the end of a run has no ${JSON.stringify(shortened(extra, 80))}`);
   const outcome = ENDS.find((known) => known === end);
   if (ends !== true || outcome === undefined) return no("it ended the run, which it may not");
   if (outcome === "completed") return { ok: true, choice: { kind: "done", output }, ...said };
@@ -95,18 +95,14 @@ export function endedState(
   return {
     ...ended,
     code,
-    message: cut(message, LONGEST_MESSAGE),
+    message: shortened(message, LONGEST_MESSAGE),
     ...(detail === undefined ? {} : { detail: bounded(detail) }),
   };
 }
 
 function bounded(detail: Json): Json {
   const text = JSON.stringify(detail);
-  return text.length <= LONGEST_DETAIL ? detail : cut(text, LONGEST_DETAIL);
-}
-
-function cut(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`;
+  return text.length <= LONGEST_DETAIL ? detail : shortened(text, LONGEST_DETAIL);
 }
 
 function no(reason: string): { readonly ok: false; readonly reason: string } {

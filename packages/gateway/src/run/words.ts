@@ -1,7 +1,7 @@
 // What an agent reads about its run.
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
-import { visible, visibleJson } from "@sluice/core/runtime";
+import { shortened, visible, visibleJson } from "@sluice/core/runtime";
 import { requestCard } from "@sluice/view/text";
 import type { CallReply, NativeReport, OpenQuestion, ReplyPart } from "./gateway-run-types.ts";
 
@@ -83,7 +83,7 @@ export function lostAnswer(
   reply: CallReply,
 ): readonly ReplyPart[] {
   const line = input === undefined ? "" : visibleJson(input);
-  const call = [visible(tool), line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line].filter((part) => part !== "");
+  const call = [visible(tool), shortened(line, SHOWN)].filter((part) => part !== "");
   const about = `The gateway was restarted. The last call before that was ${call.join(" ")}, with this result:`;
   return [gatewayPart(about), ...partsOf(reply)];
 }

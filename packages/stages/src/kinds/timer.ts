@@ -16,6 +16,7 @@ import {
   isObject,
   type Report,
   redactText,
+  shortened,
   stateSpec,
 } from "@sluice/core/runtime";
 import { type Duration, parseDuration } from "./duration.ts";
@@ -121,7 +122,10 @@ function untilOf(init: Json, started: number): PointInTime {
   const until = field(init, "until");
   const read = readPointInTime(until);
   if (read.ok || typeof until !== "string") return read;
-  return { ok: false, message: `until ${read.message}; its template gave ${JSON.stringify(shortened(until))}` };
+  return {
+    ok: false,
+    message: `until ${read.message}; its template gave ${JSON.stringify(shortened(redactText(until), 100))}`,
+  };
 }
 
 /** The last point in time that a date can hold, in epoch milliseconds. */
@@ -138,10 +142,6 @@ function readPointInTime(value: unknown): PointInTime {
   return typeof at === "number" && Number.isInteger(at) && at > 0 && at <= LAST
     ? { ok: true, at }
     : { ok: false, message: wanted };
-}
-
-function shortened(text: string): string {
-  return text.length > 100 ? `${redactText(text).slice(0, 100)}…` : text;
 }
 
 function timerOf(options: unknown): TimerSpec {

@@ -1,13 +1,12 @@
 import type { Usage } from "@sluice/core";
-import { usdText, visible } from "@sluice/core/runtime";
+import { shortened, usdText, visible } from "@sluice/core/runtime";
 import { tailOf } from "../text/clean.ts";
 
 const LONGEST_LINE = 240;
 
 /** Untrusted text on one line: control characters are visible, line breaks are spaces, long text is cut. */
 export function oneLine(text: string, longest = LONGEST_LINE): string {
-  const short = text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
-  return visible(short.replaceAll(/\s*\n\s*/g, " "));
+  return visible(shortened(text, longest).replaceAll(/\s*\n\s*/g, " "));
 }
 
 /** An untrusted key on one line. Long keys keep their end, since most are paths that differ there. */

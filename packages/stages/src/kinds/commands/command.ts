@@ -26,6 +26,7 @@ import {
   readTemplate,
   readVariables,
   schemaAt,
+  shortened,
   stateSpec,
   statesWithin,
   toJsonValue,
@@ -318,8 +319,7 @@ function literal(text: string): CompiledTemplate {
 }
 
 function titleOf(text: string): string {
-  const line = text.replaceAll(/\s+/g, " ").trim().toWellFormed();
-  return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…`.toWellFormed() : line;
+  return shortened(text.replaceAll(/\s+/g, " ").trim().toWellFormed(), LONGEST_TITLE);
 }
 
 /** Variables that name programs, code, or settings that name these: a value of a run must not decide that. */
