@@ -55,9 +55,11 @@ export {
   parseStepId,
   RECORD_PHASES,
   readEnd,
+  rootRunId,
+  runDepth,
 } from "./journal/step-id.ts";
 export { unknownRun } from "./journal/store/read-runs.ts";
-export { MAX_VISITS, maxHopsOf } from "./machine/machine-state.ts";
+export { executionIdOf, MAX_VISITS, maxHopsOf, parseExecutionId } from "./machine/machine-state.ts";
 export { isDecision } from "./machine/recorded-decision.ts";
 export { cappedTarget } from "./machine/route-targets.ts";
 export { inputAt, type StartAt, startProblems } from "./machine/start-at.ts";

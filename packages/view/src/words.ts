@@ -10,7 +10,7 @@ export {
 } from "./words/describe-event.ts";
 export { agentOf, isAgentModel, modelText, originOf, textAt, textsAt, timeAt } from "./words/fields.ts";
 export { REQUEST_EVENTS, recordFault } from "./words/recorded-request.ts";
-export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
+export { eventsOf, readRunStarted } from "./words/run-events.ts";
 export {
   count,
   indented,

@@ -9,11 +9,11 @@ import {
   type RunLimits,
   type SluiceEvent,
 } from "@sluice/core";
-import { messageOf, shortened, visible } from "@sluice/core/runtime";
+import { messageOf, rootRunId, shortened, visible } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
-import { rootOf, textAt } from "@sluice/view/words";
+import { textAt } from "@sluice/view/words";
 import { NOTIFY_ON, type NotifyOn, type NotifyOption } from "../project/fields/notify-option.ts";
 import { createTarget } from "./deliver.ts";
 
@@ -186,7 +186,7 @@ function askedBy(event: SluiceEvent, line: NotifierOptions["line"]) {
   const why = said("why");
   // A shell must refuse the line if it is pasted unchanged.
   const answers = isQuestion({ kind }) ? "--value <text>" : "<approve, deny or defer>";
-  const show = line(["show", rootOf(event.runId)]);
+  const show = line(["show", rootRunId(event.runId)]);
   const answer = `${line(answerCommand({ runId: event.runId, requestId, digest }))} ${answers}`;
   return {
     key: requestKey(event),

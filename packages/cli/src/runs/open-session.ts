@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { type GuardHook, type Interactor, type RunHost, systemClock } from "@sluice/core";
-import { redactJson, type SecretFilter } from "@sluice/core/runtime";
+import { redactJson, rootRunId, type SecretFilter } from "@sluice/core/runtime";
 import type { AgentSessionOptions, ExternalAgentsOptions } from "@sluice/gateway";
 import {
   createSession,
@@ -12,7 +12,7 @@ import {
 } from "@sluice/stages";
 import { environmentSecrets, environmentWithoutSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
-import { readRunStarted, rootOf, textsAt } from "@sluice/view/words";
+import { readRunStarted, textsAt } from "@sluice/view/words";
 import { notifiedSession } from "../notify/notified-session.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { ownVersion } from "../options.ts";
@@ -144,7 +144,7 @@ export function codeOptionsOf(config: LoadedConfig | undefined) {
  * The secrets to mask in messages to a run: the store keeps them as they are sent, before the filter of the run's session.
  */
 export async function secretsToward(host: RunHost, runId: string, env: Environment): Promise<SecretFilter> {
-  return environmentSecrets(env, textsAt(await readRunStarted(host, rootOf(runId)), "secrets"));
+  return environmentSecrets(env, textsAt(await readRunStarted(host, rootRunId(runId)), "secrets"));
 }
 
 /** Recording or playback of model traffic. */

@@ -14,6 +14,7 @@ import { readEvents, verifyJournal } from "@sluice/core/host";
 import {
   checkSession,
   createConcurrencySlots,
+  parseExecutionId,
   problemsError,
   type RecordDifference,
   type RunDeps,
@@ -165,7 +166,7 @@ function recordedModels(
     for (const record of records) {
       if (record.phase !== "open" || parseAgentStep(record.stepId)?.kind !== "model") continue;
       for (const { type, executionId = "", data: turn } of readEvents(runId, record)) {
-        const state = executionId.split("#", 1)[0] ?? "";
+        const { state } = parseExecutionId(executionId);
         if (type === "turn.started" && typeof turn.model === "string" && !byState.has(state))
           byState.set(state, turn.model);
       }

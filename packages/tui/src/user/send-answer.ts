@@ -8,8 +8,7 @@ import {
   type RunHost,
   type SignalOutcome,
 } from "@sluice/core";
-import { checkAnswer, numberField, type SecretFilter } from "@sluice/core/runtime";
-import { rootOf } from "@sluice/view/words";
+import { checkAnswer, numberField, rootRunId, type SecretFilter } from "@sluice/core/runtime";
 
 /** A typed answer, or what is wrong with it. */
 export type TypedAnswer =
@@ -34,7 +33,7 @@ export function answerCommand({
   requestId,
   digest,
 }: Pick<OpenRequest, "runId" | "requestId" | "digest">): readonly string[] {
-  return ["answer", rootOf(runId), requestId, "--digest", shortDigest(digest)];
+  return ["answer", rootRunId(runId), requestId, "--digest", shortDigest(digest)];
 }
 
 /** The same with an answer to complete. `proof` is what proves that a person gives it. */

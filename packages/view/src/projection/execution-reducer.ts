@@ -1,7 +1,7 @@
 import { field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/core";
-import { addUsage, itemKeyOf } from "@sluice/core/runtime";
+import { addUsage, itemKeyOf, parseExecutionId } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
-import { type EventContext, type EventLine, parseExecutionId } from "../words/describe-event.ts";
+import type { EventContext, EventLine } from "../words/describe-event.ts";
 import { numberAt, textAt, textsAt, timeAt, usageAt } from "../words/fields.ts";
 import type { ExecutionStatus } from "../words/symbols.ts";
 import { oneLine } from "../words/words.ts";
@@ -97,7 +97,7 @@ export class ExecutionReducer {
     this.key = executionKey(runId, executionId);
     this.runId = runId;
     this.executionId = executionId;
-    const { stateId, visit } = parseExecutionId(executionId);
+    const { state: stateId, visit } = parseExecutionId(executionId);
     this.stateId = stateId;
     this.item = itemKeyOf(runId, stateId);
     this.#visit = visit;

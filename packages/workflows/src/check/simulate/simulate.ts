@@ -15,7 +15,7 @@ import {
   type NextDecision,
   transition,
 } from "@sluice/core/machine";
-import { readPathScope } from "@sluice/core/runtime";
+import { executionIdOf, readPathScope } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
 import { type MoveTable, moveTable, triggerKey } from "../moves.ts";
 import type { ChildOutcome, Outcome } from "./outcomes.ts";
@@ -187,7 +187,7 @@ async function resultOf(
   outcome: Exclude<WorkOutcome, { readonly event: string }>,
   state: string,
 ): Promise<MachineInput | { readonly message: string }> {
-  const base = { ...NOTHING, executionId: `${state}#${machine.at?.visit ?? 1}` };
+  const base = { ...NOTHING, executionId: executionIdOf(state, machine.at?.visit ?? 1) };
   if ("output" in outcome) {
     const of = spec.states.get(state);
     if (of?.completesByEvents === true)
