@@ -11,6 +11,7 @@ export {
   jsonFault,
   numberField,
   parseStoredJson,
+  textField,
   toJsonValue,
   withoutExcerpt,
 } from "./base/json.ts";

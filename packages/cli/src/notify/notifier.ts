@@ -1,15 +1,7 @@
 // Reports what happens in runs to the programs and addresses that a config names. Nothing here changes a run.
 
-import {
-  type Clock,
-  field,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  type RunLimits,
-  type SluiceEvent,
-} from "@sluice/core";
-import { messageOf, rootRunId, shortened, visible } from "@sluice/core/runtime";
+import { type Clock, isJsonObject, type Json, type JsonObject, type RunLimits, type SluiceEvent } from "@sluice/core";
+import { messageOf, rootRunId, shortened, textField, visible } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
@@ -178,10 +170,7 @@ function requestKey({ runId, data }: SluiceEvent): string {
 function askedBy(event: SluiceEvent, line: NotifierOptions["line"]) {
   const { requestId, kind, digest, body } = event.data;
   if (typeof requestId !== "string" || typeof kind !== "string" || typeof digest !== "string") return undefined;
-  const said = (name: string): string | undefined => {
-    const value = field(body ?? null, name);
-    return typeof value === "string" ? value : undefined;
-  };
+  const said = (name: string): string | undefined => textField(body, name);
   const summary = said("argsSummary") ?? said("question") ?? said("message") ?? kind;
   const why = said("why");
   // A shell must refuse the line if it is pasted unchanged.

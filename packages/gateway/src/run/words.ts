@@ -1,7 +1,7 @@
 // What an agent reads about its run.
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
-import { shortened, visible, visibleJson } from "@sluice/core/runtime";
+import type { Json, JsonObject, PersonRequest } from "@sluice/core";
+import { shortened, textField, visible, visibleJson } from "@sluice/core/runtime";
 import { requestCard } from "@sluice/view/text";
 import type { CallReply, NativeReport, OpenQuestion, ReplyPart } from "./gateway-run-types.ts";
 
@@ -120,10 +120,7 @@ function wholeOf(request: PersonRequest): string | undefined {
 /** A request in one line, and in full for a form. */
 export function questionOf(request: PersonRequest): OpenQuestion {
   const { runId, requestId, digest, kind, body } = request;
-  const text = (key: string): string => {
-    const value = field(body, key);
-    return typeof value === "string" ? visible(value) : "";
-  };
+  const text = (key: string): string => visible(textField(body, key) ?? "");
   const about: Readonly<Record<PersonRequest["kind"], string>> = {
     grantStageTool: `approve ${text("argsSummary")} (${text("why")})`,
     approveTransition: `approve the transition ${text("event")}: ${text("message")}`,

@@ -1,5 +1,4 @@
 import {
-  field,
   type Json,
   type JsonObject,
   type Pipeline,
@@ -23,6 +22,7 @@ import {
   replayPipeline,
   replayTools,
   type SecretFilter,
+  textField,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
 import { parseAgentStep } from "../agent/agent-steps.ts";
@@ -241,8 +241,8 @@ function modeIn({ mode }: JsonObject): SecurityMode {
 
 function namesIn(tools: Json | undefined): readonly string[] {
   return (Array.isArray(tools) ? tools : []).flatMap((tool: Json) => {
-    const name = field(tool, "name");
-    return typeof name === "string" ? [name] : [];
+    const name = textField(tool, "name");
+    return name === undefined ? [] : [name];
   });
 }
 

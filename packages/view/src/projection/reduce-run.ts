@@ -1,5 +1,5 @@
 import { field, type LiveChunk, type OpenRequest, type RunEnd, type SluiceEvent } from "@sluice/core";
-import { addUsage, parseSiblingId } from "@sluice/core/runtime";
+import { addUsage, parseSiblingId, textField } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { describeEvent, type EventLine } from "../words/describe-event.ts";
 import { numberAt, textAt } from "../words/fields.ts";
@@ -89,8 +89,7 @@ interface Changes {
 
 /** The run that a forked run was copied from; undefined for a run that is no fork. */
 function copiedFromIn({ data }: SluiceEvent): string | undefined {
-  const origin = field(data.forkedFrom, "runId");
-  return typeof origin === "string" ? origin : undefined;
+  return textField(data.forkedFrom, "runId");
 }
 
 class Reducer implements RunReducer {

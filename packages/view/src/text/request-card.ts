@@ -1,5 +1,5 @@
 import { field, isJsonObject, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
-import { itemKeyOf, parseExecutionId } from "@sluice/core/runtime";
+import { itemKeyOf, parseExecutionId, textField } from "@sluice/core/runtime";
 import { revealed } from "./clean.ts";
 import { hardRows, labelled, verbatim } from "./verbatim.ts";
 
@@ -125,8 +125,7 @@ function wordOf(value: Json, indent?: number): string {
 
 /** '' for what is no text. Not that of `words`, since texts import nothing of other folders. */
 function textAt(value: Json, key: string): string {
-  const text = field(value, key);
-  return typeof text === "string" ? text : "";
+  return textField(value, key) ?? "";
 }
 
 function textOf(row: ReturnType<typeof verbatim>[number]): string {
