@@ -4,6 +4,7 @@ export { agentsOf, agentsWithin, providerOptionProblems } from "./agent/agent-sp
 export { forkPointBefore } from "./history/fork.ts";
 export { JOURNAL_VERSION, readRunStarted } from "./history/run-started.ts";
 export { durationText } from "./kinds/duration.ts";
+export { cancelled, completed, failed } from "./kinds/kind-common.ts";
 export { stepsOf } from "./kinds/steps-state.ts";
 export { DEFAULT_MODELS, DEFAULT_MODELS_DATE } from "./models/default-model.ts";
 export { modelFacts } from "./models/pricing/prices.ts";
