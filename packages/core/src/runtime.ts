@@ -94,5 +94,6 @@ export { type Acknowledgement, type RunError, type RunOutcome, readOutcome } fro
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema, ownSchema } from "./schema/compile-schema.ts";
+export { issuesText } from "./schema/issues.ts";
 export { isClosedSchema, nestedSchema, resolveReference } from "./schema/schema-path.ts";
 export * as shape from "./schema/shape.ts";

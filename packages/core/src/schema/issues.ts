@@ -28,6 +28,11 @@ export function refused(found: readonly StandardIssue[]): Refusal {
   return { ok: false, issues };
 }
 
+/** The issues in one line. */
+export function issuesText(issues: readonly Issue[]): string {
+  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+}
+
 /** For a value that is not JSON, by its `jsonFault`. */
 export function notJson(fault: string): Refusal {
   const [path = "$", ...rest] = fault.split(": ");

@@ -59,8 +59,3 @@ async function inputIssues(
   if (verdict === undefined || verdict.ok) return [];
   return verdict.issues.map((issue) => ({ path: issue.path.replace(/^\$/, path), message: issue.message }));
 }
-
-/** The issues of a choice in one line. */
-export function issuesText(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
-}

@@ -10,7 +10,7 @@ import {
   type StateSpec,
   type Usage,
 } from "@sluice/core";
-import { addUsage, textField } from "@sluice/core/runtime";
+import { addUsage, issuesText, textField } from "@sluice/core/runtime";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { completionStepName } from "../agent-steps.ts";
@@ -21,7 +21,6 @@ import type { ModelCaller } from "../model-call.ts";
 import { type ModelsInUse, modelInUse, modelTurn, type StageModels } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
 import { type CallAnswer, callId } from "../transcript.ts";
-import { issuesText } from "./choice-call.ts";
 import { Conversation } from "./conversation.ts";
 import { acknowledging, namedBy, selectingStates } from "./selecting.ts";
 import {

@@ -1,6 +1,6 @@
 // A walk of a pipeline with given outcomes: no model, no tool, no journal. Where it goes is decided by the machine alone.
 
-import type { InterruptSpec, Issue, Json, JsonObject, PipelineSpec, RowSpec, StageResult } from "@sluice/core";
+import type { InterruptSpec, Json, JsonObject, PipelineSpec, RowSpec, StageResult } from "@sluice/core";
 import {
   apply,
   type Child,
@@ -15,7 +15,7 @@ import {
   type NextDecision,
   transition,
 } from "@sluice/core/machine";
-import { executionIdOf, readPathScope } from "@sluice/core/runtime";
+import { executionIdOf, issuesText, readPathScope } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
 import { type MoveTable, moveTable, triggerKey } from "../moves.ts";
 import type { ChildOutcome, Outcome } from "./outcomes.ts";
@@ -217,10 +217,6 @@ function unfinished(
 }
 
 const NOTHING = { attempts: 1, turns: 0, usage: { inputTokens: 0, outputTokens: 0 }, ms: 0 } as const;
-
-function issuesText(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
-}
 
 async function join(
   walk: Walk,
