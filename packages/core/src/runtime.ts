@@ -65,7 +65,7 @@ export { isDecision } from "./machine/recorded-decision.ts";
 export { cappedTarget } from "./machine/route-targets.ts";
 export { inputAt, type StartAt, startProblems } from "./machine/start-at.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
-export { checkAnswer } from "./people/interactor.ts";
+export { checkAnswer, isQuestion } from "./people/interactor.ts";
 export {
   createRequestQueue,
   type InteractionFault,

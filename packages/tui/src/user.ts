@@ -21,7 +21,6 @@ export {
   answerCommand,
   answerPayload,
   answerWords,
-  isQuestion,
   maskAnswer,
   pastTense,
   refusalOf,

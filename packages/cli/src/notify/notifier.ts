@@ -1,9 +1,9 @@
 // Reports what happens in runs to the programs and addresses that a config names. Nothing here changes a run.
 
 import { type Clock, isJsonObject, type Json, type JsonObject, type RunLimits, type SluiceEvent } from "@sluice/core";
-import { messageOf, rootRunId, shortened, textField, visible } from "@sluice/core/runtime";
+import { isQuestion, messageOf, rootRunId, shortened, textField, visible } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
-import { answerCommand, isQuestion } from "@sluice/tui/user";
+import { answerCommand } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
 import { textAt } from "@sluice/view/words";
 import { NOTIFY_ON, type NotifyOn, type NotifyOption } from "../project/fields/notify-option.ts";

@@ -1,7 +1,7 @@
 import type { JsonObject, OpenRequest, SluiceEvent } from "@sluice/core";
-import { messageOf, redactText, visible } from "@sluice/core/runtime";
+import { isQuestion, messageOf, redactText, visible } from "@sluice/core/runtime";
 import type { RunHandle, RunResult, Suspension } from "@sluice/stages";
-import { answerCommand, frameAt, isQuestion } from "@sluice/tui/user";
+import { answerCommand, frameAt } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
 import { executionName, indented } from "@sluice/view/words";
 import { timeWithCountdown } from "../output/countdown.ts";

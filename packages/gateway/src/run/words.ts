@@ -1,7 +1,7 @@
 // What an agent reads about its run.
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { Json, JsonObject, PersonRequest } from "@sluice/core";
-import { shortened, textField, visible, visibleJson } from "@sluice/core/runtime";
+import { isQuestion, shortened, textField, visible, visibleJson } from "@sluice/core/runtime";
 import { requestCard } from "@sluice/view/text";
 import type { CallReply, NativeReport, OpenQuestion, ReplyPart } from "./gateway-run-types.ts";
 
@@ -127,7 +127,7 @@ export function questionOf(request: PersonRequest): OpenQuestion {
     askUser: text("question"),
     humanState: text("question"),
   };
-  const answer = kind === "askUser" || kind === "humanState" ? "--value <answer>" : "approve";
+  const answer = isQuestion(request) ? "--value <answer>" : "approve";
   const command = `sluice answer ${runId} ${requestId} --digest ${digest.slice(0, DIGEST_SHOWN)} ${answer}`;
   const whole = wholeOf(request);
   return { runId, requestId, digest, question: about[kind], ...(whole === undefined ? {} : { whole }), command };

@@ -1,11 +1,10 @@
 import type { Json } from "@sluice/core";
-import { itemKeyOf, parseRequestId, parseSiblingId, rootRunId } from "@sluice/core/runtime";
+import { isQuestion, itemKeyOf, parseRequestId, parseSiblingId, rootRunId } from "@sluice/core/runtime";
 import { timeLeft } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
 import { timeAt } from "@sluice/view/words";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
-import { isQuestion } from "../user/send-answer.ts";
 import {
   type Card,
   type CardStack,

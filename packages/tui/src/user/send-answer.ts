@@ -8,7 +8,7 @@ import {
   type RunHost,
   type SignalOutcome,
 } from "@sluice/core";
-import { checkAnswer, numberField, rootRunId, type SecretFilter } from "@sluice/core/runtime";
+import { checkAnswer, isQuestion, numberField, rootRunId, type SecretFilter } from "@sluice/core/runtime";
 
 /** A typed answer, or what is wrong with it. */
 export type TypedAnswer =
@@ -20,11 +20,6 @@ const SHOWN_DIGITS = 16;
 
 export function shortDigest(digest: string): string {
   return digest.slice(0, SHOWN_DIGITS);
-}
-
-/** Whether a request takes a value instead of an approval. */
-export function isQuestion({ kind }: { readonly kind: string }): boolean {
-  return kind === "askUser" || kind === "humanState";
 }
 
 /** The arguments of `sluice` that answer exactly this request, without the answer itself. */
