@@ -82,6 +82,7 @@ export {
   createRunMeter,
   type Deadline,
   type LimitHit,
+  NO_USAGE,
   type RunMeter,
 } from "./run/limits/limits.ts";
 export { pipelineProgram } from "./run/pipeline-run.ts";

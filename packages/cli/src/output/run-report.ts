@@ -7,7 +7,7 @@ import {
   type StageResult,
   type Usage,
 } from "@sluice/core";
-import { messageOf, redactJson, redactText, thrownAt } from "@sluice/core/runtime";
+import { messageOf, NO_USAGE, redactJson, redactText, thrownAt } from "@sluice/core/runtime";
 import type { RunResult, Suspension } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
 import { type RunView, workedMs } from "@sluice/view";
@@ -50,7 +50,7 @@ export type ReportedError = {
   readonly detail?: Json;
 };
 
-const NOTHING = { output: null, error: null, stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
+const NOTHING = { output: null, error: null, stages: [], denied: [], usage: NO_USAGE };
 
 /** A run's result as a report. The stages of a suspended run come from `totals`. */
 export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: string): RunReport {

@@ -12,11 +12,11 @@ import {
   type StateSpec,
   type Usage,
 } from "@sluice/core";
-import { addUsage, textField } from "@sluice/core/runtime";
+import { addUsage, NO_USAGE, textField } from "@sluice/core/runtime";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent, shownTools } from "./agent-spec.ts";
 import { completionStepName } from "./agent-steps.ts";
-import { NO_USAGE, nearWindow } from "./budget.ts";
+import { nearWindow } from "./budget.ts";
 import { completionByChoice } from "./choosing/by-choice.ts";
 import { completionByEvents } from "./completion/by-events.ts";
 import {

@@ -1,6 +1,6 @@
 // What the kinds of state that run no model share.
 import type { ActOutcome, ActScope, AnyState, FailureCode, Json, Out, StateCommon } from "@sluice/core";
-import { type CommonOptions, type CompiledTemplate, type Report, readTemplate } from "@sluice/core/runtime";
+import { type CommonOptions, type CompiledTemplate, NO_USAGE, type Report, readTemplate } from "@sluice/core/runtime";
 
 /** What a state reads upstream of the states that it names in `reads`. */
 export type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
@@ -19,7 +19,7 @@ export interface ErasedCommon extends Omit<CommonOptions, OfTools> {
 }
 
 /** What a state used that ran no model. */
-export const NO_TURNS = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } } as const;
+export const NO_TURNS = { turns: 0, usage: NO_USAGE } as const;
 
 type Outcome<S extends ActOutcome["status"]> = Extract<ActOutcome, { readonly status: S }>;
 

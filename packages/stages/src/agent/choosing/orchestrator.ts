@@ -10,11 +10,10 @@ import {
   type StateSpec,
   type Usage,
 } from "@sluice/core";
-import { addUsage, issuesText, textField } from "@sluice/core/runtime";
+import { addUsage, issuesText, NO_USAGE, textField } from "@sluice/core/runtime";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { completionStepName } from "../agent-steps.ts";
-import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
 import { cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import type { ModelCaller } from "../model-call.ts";

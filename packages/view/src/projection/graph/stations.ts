@@ -1,7 +1,6 @@
-import { addUsage, parseSiblingId, rootRunId } from "@sluice/core/runtime";
+import { addUsage, NO_USAGE, parseSiblingId, rootRunId } from "@sluice/core/runtime";
 import type { ForkChild } from "../../words/routes.ts";
 import { type ExecutionStatus, isUnfinished } from "../../words/symbols.ts";
-import { NO_USAGE } from "../execution-reducer.ts";
 import type { ExecutionView, ForkView, RunView } from "../run-view.ts";
 import type { PipelinePart } from "./pipeline-view.ts";
 

@@ -15,7 +15,7 @@ import {
   type NextDecision,
   transition,
 } from "@sluice/core/machine";
-import { executionIdOf, issuesText, readPathScope } from "@sluice/core/runtime";
+import { executionIdOf, issuesText, NO_USAGE, readPathScope } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
 import { type MoveTable, moveTable, triggerKey } from "../moves.ts";
 import type { ChildOutcome, Outcome } from "./outcomes.ts";
@@ -216,7 +216,7 @@ function unfinished(
   return "skipped" in outcome ? { status: "skipped" } : { status: "paused", request: { answer: outcome.pause } };
 }
 
-const NOTHING = { attempts: 1, turns: 0, usage: { inputTokens: 0, outputTokens: 0 }, ms: 0 } as const;
+const NOTHING = { attempts: 1, turns: 0, usage: NO_USAGE, ms: 0 } as const;
 
 async function join(
   walk: Walk,
