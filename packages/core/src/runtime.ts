@@ -5,9 +5,11 @@ export { shortened } from "./base/cut-texts.ts";
 export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
 export {
   deepFreeze,
+  isFilledTexts,
   isObject,
   isPromiseLike,
   isSameJson,
+  isTexts,
   jsonFault,
   numberField,
   parseStoredJson,

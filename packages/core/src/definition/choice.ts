@@ -1,4 +1,4 @@
-import { isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/json.ts";
+import { isJsonObject, isObject, isTexts, type JsonObject, toJsonValue } from "../base/json.ts";
 import { idFault, suggestOneOf } from "../base/problems.ts";
 import { isCount } from "./state-rules.ts";
 
@@ -547,8 +547,7 @@ function readStageList(value: Fields, states: States, output: unknown): ParsedCh
   const { stages, execution, join } = value;
   const extra = extraKeys(value, ["stages", "execution", "join"]);
   if (extra !== undefined) return extra;
-  if (!Array.isArray(stages) || !stages.every((name) => typeof name === "string"))
-    return refuse("stages is a list of names");
+  if (!isTexts(stages)) return refuse("stages is a list of names");
   if (execution !== "sequential" && execution !== "parallel") return refuse('execution is "sequential" or "parallel"');
   if (stages.length === 0) return { ok: true, shape: { kind: "done", output } };
   const [only, ...more] = stages;
