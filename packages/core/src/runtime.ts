@@ -22,6 +22,7 @@ export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./
 export { parsePlace, pathInside, placeText, sourcePlaceOf, thrownAt } from "./base/source-place.ts";
 export { jsonFaultPosition, jsonFaultText, positionAt } from "./base/text-position.ts";
 export { MODEL_SETTINGS, readModelSettings } from "./definition/agents/model-settings.ts";
+export { ORCHESTRATED_ENDS } from "./definition/agents/orchestrator.ts";
 export { readPrompt } from "./definition/agents/stage.ts";
 export { checkSession } from "./definition/check/check.ts";
 export { invokeKey, parseChoice } from "./definition/choice.ts";
@@ -50,6 +51,7 @@ export type { DifferentPart, RecordDifference } from "./journal/replay/record-di
 export type { ReplayResult } from "./journal/replay/replay-journals.ts";
 export {
   childRunId,
+  END_STATUSES,
   isLifecycle,
   itemKeyOf,
   parseAttemptStep,
@@ -74,7 +76,7 @@ export {
   type RequestQueue,
   type RequestQueueOptions,
 } from "./people/request-queue.ts";
-export type { CallAround, RunDeps } from "./run/deps.ts";
+export { type CallAround, type RunDeps, SECURITY_MODES } from "./run/deps.ts";
 export { eventWords } from "./run/event-words.ts";
 export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export { type RecordedCosts, recordedCosts } from "./run/limits/ledger.ts";

@@ -13,6 +13,6 @@ export { MODEL_PROVIDERS, resolveModel } from "./models/registry.ts";
 export { loadScript, parseScript } from "./models/script.ts";
 export { bundledPipelines, loadCodeReview } from "./pipelines/bundled.ts";
 export { AGENT_GONE } from "./replay/absent-agents.ts";
-export { probeSandbox, readSandboxSettings } from "./sandbox/session-sandbox.ts";
+export { probeSandbox, readSandboxSettings, SANDBOX_MODES } from "./sandbox/session-sandbox.ts";
 export { builtinTools } from "./tools/builtin-tools.ts";
 export { readMcpServers } from "./tools/mcp/config.ts";

@@ -2,6 +2,7 @@
 import { shortened, wholeWords } from "../base/cut-texts.ts";
 import { isJsonObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
 import { suggestOneOf } from "../base/problems.ts";
+import { ORCHESTRATED_ENDS } from "../definition/agents/orchestrator.ts";
 import type { AnyChoice } from "../definition/choice.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { RouteChooser } from "../definition/spec.ts";
@@ -38,8 +39,6 @@ type ReadChoice =
   | { readonly ok: true; readonly choice: AnyChoice; readonly reason?: string; readonly prompt?: string }
   | { readonly ok: false; readonly reason: string };
 
-const ENDS = ["completed", "failed", "cancelled"] as const;
-
 /** Reads the output of a choosing state, which a model or code of the user's wrote. */
 export function readChosenRoute(output: unknown, chooser: RouteChooser): ReadChoice {
   const own = toJsonValue(output);
@@ -72,7 +71,7 @@ function readEnd(chosen: JsonObject, { ends }: RouteChooser, said: { readonly re
   const { end, output = null, ...others } = chosen;
   const [extra] = Object.keys(others);
   if (extra !== undefined) return no(`the end of a run has no ${JSON.stringify(shortened(extra, 80))}`);
-  const outcome = ENDS.find((known) => known === end);
+  const outcome = ORCHESTRATED_ENDS.find((known) => known === end);
   if (ends !== true || outcome === undefined) return no("it ended the run, which it may not");
   if (outcome === "completed") return { ok: true, choice: { kind: "done", output }, ...said };
   if (said.reason === undefined) return no(`an end as ${outcome} needs a reason`);

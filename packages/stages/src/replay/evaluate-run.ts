@@ -21,6 +21,7 @@ import {
   replayClock,
   replayPipeline,
   replayTools,
+  SECURITY_MODES,
   type SecretFilter,
   textField,
 } from "@sluice/core/runtime";
@@ -233,10 +234,8 @@ function describe({ runId, seq, stepId, part, path, event }: RecordDifference, l
   return `${parts.join(", ")}, ${partName}${path === "$" ? "" : ` at ${path}`}`;
 }
 
-const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
-
 function modeIn({ mode }: JsonObject): SecurityMode {
-  return MODES.find((known) => known === mode) ?? "ask";
+  return SECURITY_MODES.find((known) => known === mode) ?? "ask";
 }
 
 function namesIn(tools: Json | undefined): readonly string[] {

@@ -1,6 +1,6 @@
 // What an orchestrator's model reads.
 import { field, isJsonObject, type Json, type JsonObject, type RouteTarget, type StageContext } from "@sluice/core";
-import { textField, visibleJson } from "@sluice/core/runtime";
+import { ORCHESTRATED_ENDS, textField, visibleJson } from "@sluice/core/runtime";
 
 /** The tool with which it chooses. */
 export const SELECT_STATE = "select_state";
@@ -8,8 +8,6 @@ export const SELECT_STATE = "select_state";
 export const GET_STATE = "get_state";
 /** The tool with which it asks for another run, at the end of this one. */
 export const START_FOLLOW_UP = "start_follow_up";
-/** How it may end a run in which no state has this name. */
-export const ENDS = ["completed", "failed", "cancelled"] as const;
 
 /** Characters of an output in a message; get_state reads more of it. */
 const LONGEST_OUTPUT = 16_000;
@@ -45,7 +43,7 @@ function targetLine({ state, inputSchema }: RouteTarget): string {
 /** How a run may be ended without a final state of that name. */
 export function endNames(targets: readonly RouteTarget[]): readonly string[] {
   const own = new Set(targets.map(({ state }) => state));
-  return ENDS.filter((end) => !own.has(end));
+  return ORCHESTRATED_ENDS.filter((end) => !own.has(end));
 }
 
 /** The message that begins a turn, and what stands for it once the conversation is compacted. */

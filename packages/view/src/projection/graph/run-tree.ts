@@ -1,5 +1,5 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
-import { parseExecutionId, parseSiblingId } from "@sluice/core/runtime";
+import { END_STATUSES, parseExecutionId, parseSiblingId } from "@sluice/core/runtime";
 import { refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
 import { changedFiles, type EventLine, isMessage } from "../../words/describe-event.ts";
 import { consideredIn, numberAt, textAt, textsAt } from "../../words/fields.ts";
@@ -417,14 +417,12 @@ function statesOf(children: readonly ForkChild[]): readonly string[] {
   return children.flatMap((child) => (child.kind === "branch" ? [child.state, child.terminal] : []));
 }
 
-const STATUSES = ["completed", "failed", "cancelled"] as const;
-
 function outcomesIn(data: Json): NonNullable<ForkView["outcomes"]> {
   const outcomes = field(data, "outcomes");
   if (!Array.isArray(outcomes)) return new Map();
   return new Map(
     outcomes.map((outcome: Json) => {
-      const status = STATUSES.find((known) => known === textAt(outcome, "status")) ?? "failed";
+      const status = END_STATUSES.find((known) => known === textAt(outcome, "status")) ?? "failed";
       return [textAt(outcome, "name"), status] as const;
     }),
   );
