@@ -1,9 +1,6 @@
 // What the kinds of state that run no model share.
-import type { ActOutcome, ActScope, AnyState, FailureCode, Json, Out, StateCommon } from "@sluice/core";
+import type { ActOutcome, ActScope, AnyState, FailureCode, Json, Reads, StateCommon } from "@sluice/core";
 import { type CommonOptions, type CompiledTemplate, NO_USAGE, type Report, readTemplate } from "@sluice/core/runtime";
-
-/** What a state reads upstream of the states that it names in `reads`. */
-export type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 
 /** What only matters where tools are called. */
 type OfTools = "allowedTools" | "onCall" | "sandbox" | "env";
