@@ -2,9 +2,8 @@
 
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
 export { shortened } from "./base/cut-texts.ts";
-export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
+export { messageOf, problemsError } from "./base/errors.ts";
 export {
-  deepFreeze,
   isFilledTexts,
   isObject,
   isPromiseLike,
@@ -26,13 +25,13 @@ export { ORCHESTRATED_ENDS } from "./definition/agents/orchestrator.ts";
 export { readPrompt } from "./definition/agents/stage.ts";
 export { checkSession } from "./definition/check/check.ts";
 export { invokeKey, parseChoice } from "./definition/choice.ts";
-export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
+export { type PipelineParts, pipelineParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
-export { edgesOf, isRowOf, pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
+export { pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
 export { readPathScope } from "./definition/patterns/path-scope.ts";
-export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
+export { type CommonOptions, schemaAt, stateSpec } from "./definition/state.ts";
 export { checkLimits, checkProviderFaults, isVariable, readVariables } from "./definition/state-rules.ts";
-export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS, templateValue } from "./definition/template.ts";
+export { type CompiledTemplate, readTemplate, templateValue } from "./definition/template.ts";
 export { denialIn } from "./gate/denial.ts";
 export { hardLimitOn } from "./gate/hard-limits.ts";
 export { excerptOf, replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
@@ -47,8 +46,7 @@ export {
   redactText,
   type SecretFilter,
 } from "./journal/redaction.ts";
-export type { DifferentPart, RecordDifference } from "./journal/replay/record-diff.ts";
-export type { ReplayResult } from "./journal/replay/replay-journals.ts";
+export type { RecordDifference } from "./journal/replay/record-diff.ts";
 export {
   childRunId,
   END_STATUSES,
@@ -70,31 +68,23 @@ export { cappedTarget } from "./machine/route-targets.ts";
 export { inputAt, type StartAt, startProblems } from "./machine/start-at.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
 export { checkAnswer, isQuestion } from "./people/interactor.ts";
-export {
-  createRequestQueue,
-  type InteractionFault,
-  type RequestQueue,
-  type RequestQueueOptions,
-} from "./people/request-queue.ts";
+export { createRequestQueue, type InteractionFault, type RequestQueue } from "./people/request-queue.ts";
 export { type CallAround, type RunDeps, SECURITY_MODES } from "./run/deps.ts";
 export { eventWords } from "./run/event-words.ts";
-export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
+export { createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export { type RecordedCosts, recordedCosts } from "./run/limits/ledger.ts";
 export {
   addUsage,
-  type Budget,
   createRunMeter,
-  type Deadline,
   type LimitHit,
   NO_USAGE,
-  type RunMeter,
 } from "./run/limits/limits.ts";
 export { pipelineProgram } from "./run/pipeline-run.ts";
 export { type PreparedStates, prepareStates } from "./run/prepared-states.ts";
 export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
-export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answer.ts";
+export type { AnswerRuleOptions, People } from "./run/requests/answer.ts";
 export { type Acknowledgement, type RunError, type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";

@@ -8,7 +8,7 @@ export {
   type Tone,
   type Verdict,
 } from "./words/describe-event.ts";
-export { agentOf, isAgentModel, modelText, originOf, textAt, textsAt, timeAt } from "./words/fields.ts";
+export { agentOf, modelText, originOf, textAt, textsAt, timeAt } from "./words/fields.ts";
 export { REQUEST_EVENTS, recordFault } from "./words/recorded-request.ts";
 export { eventsOf, readRunStarted } from "./words/run-events.ts";
 export {

@@ -29,7 +29,7 @@ export type ParsedTemplate =
   | { readonly ok: false; readonly faults: readonly TemplateFault[] };
 
 /** The fields of a context that a template may use. */
-export const TEMPLATE_ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
+const TEMPLATE_ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
   "runId",
   "workspace",
   "task",
