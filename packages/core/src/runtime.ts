@@ -1,6 +1,7 @@
 // What Sluice's own packages share. Not covered by the promises of the other entries.
 
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
+export { LAST_DATE } from "./base/clock.ts";
 export { shortened } from "./base/cut-texts.ts";
 export { messageOf, problemsError } from "./base/errors.ts";
 export {

@@ -14,6 +14,7 @@ import {
   type CompiledTemplate,
   createReport,
   isObject,
+  LAST_DATE,
   type Report,
   redactText,
   shortened,
@@ -128,8 +129,6 @@ function untilOf(init: Json, started: number): PointInTime {
   };
 }
 
-/** The last point in time that a date can hold, in epoch milliseconds. */
-const LAST = 8.64e15;
 const NUMBER = /^\d{1,16}$/;
 /** A date, or a date and a time with its offset: without one, it would mean another time in another process. */
 const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
@@ -139,7 +138,7 @@ function readPointInTime(value: unknown): PointInTime {
   const text = typeof value === "string" ? value.trim() : undefined;
   const at =
     text === undefined ? value : NUMBER.test(text) ? Number(text) : ISO.test(text) ? Date.parse(text) : undefined;
-  return typeof at === "number" && Number.isInteger(at) && at > 0 && at <= LAST
+  return typeof at === "number" && Number.isInteger(at) && at > 0 && at <= LAST_DATE
     ? { ok: true, at }
     : { ok: false, message: wanted };
 }

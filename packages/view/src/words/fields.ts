@@ -1,5 +1,5 @@
 import { field, type Json, type Usage } from "@sluice/core";
-import { numberField, textField } from "@sluice/core/runtime";
+import { LAST_DATE, numberField, textField } from "@sluice/core/runtime";
 
 /** The member `usage` of an event's data. */
 export function usageAt(data: Json | undefined): Usage {
@@ -21,9 +21,6 @@ export function textAt(value: Json | undefined, key: string): string {
 export function numberAt(value: Json | undefined, key: string): number {
   return numberField(value, key) ?? 0;
 }
-
-/** The last moment that a date holds, in epoch milliseconds. */
-const LAST_DATE = 8.64e15;
 
 /** A member that is a time in epoch milliseconds; undefined if it is absent or no time. */
 export function timeAt(value: Json | undefined, key: string): number | undefined {

@@ -1,5 +1,5 @@
 import type { Usage } from "@sluice/core";
-import { shortened, usdText, visible } from "@sluice/core/runtime";
+import { LAST_DATE, shortened, usdText, visible } from "@sluice/core/runtime";
 import { tailOf } from "../text/clean.ts";
 
 const LONGEST_LINE = 240;
@@ -70,9 +70,6 @@ export function moment(epochMs: number): string {
     .replace("T", " ")
     .replace(/\.\d+Z$/, "Z");
 }
-
-/** The last moment that a date holds, in epoch milliseconds. */
-const LAST_DATE = 8.64e15;
 
 export function indented(text: string, by = "  "): string {
   return text

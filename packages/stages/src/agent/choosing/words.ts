@@ -1,6 +1,6 @@
 // What an orchestrator's model reads.
 import { field, isJsonObject, type Json, type JsonObject, type RouteTarget, type StageContext } from "@sluice/core";
-import { ORCHESTRATED_ENDS, textField, visibleJson } from "@sluice/core/runtime";
+import { LAST_DATE, ORCHESTRATED_ENDS, textField, visibleJson } from "@sluice/core/runtime";
 
 /** The tool with which it chooses. */
 export const SELECT_STATE = "select_state";
@@ -96,7 +96,7 @@ function endedText({ input, upstream }: StageContext): { readonly text: string; 
 export function asleepText(input: Json): string {
   const executionId = textField(input, "executionId") ?? "A state";
   const until = field(input, "until");
-  const time = typeof until === "number" && Math.abs(until) <= 8.64e15 ? new Date(until).toISOString() : "later";
+  const time = typeof until === "number" && Math.abs(until) <= LAST_DATE ? new Date(until).toISOString() : "later";
   return `${executionId} sleeps until ${time}. A message has arrived; you read it below. Answer it in text, and the run continues to sleep until the same time. Only if the message asks for something else, call ${SELECT_STATE}: ${executionId} then ends as cancelled, and the run continues where you choose.`;
 }
 
