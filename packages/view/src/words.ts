@@ -19,6 +19,7 @@ export {
   moment,
   oneLine,
   shortKey,
+  shownError,
   spending,
   withCode,
 } from "./words/words.ts";

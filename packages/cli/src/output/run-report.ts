@@ -11,6 +11,7 @@ import { messageOf, NO_USAGE, redactJson, redactText, thrownAt } from "@sluice/c
 import type { RunResult, Suspension } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
 import { type RunView, workedMs } from "@sluice/view";
+import { shownError } from "@sluice/view/words";
 
 /** The output of `--output-format json`, and the last line of `stream-json`. */
 export type RunReport = {
@@ -159,11 +160,6 @@ function errorOf(thrown: unknown, clean: Cleaner): ReportedError {
     message,
     ...(detail === undefined ? {} : { detail: clean.json(asJson(detail)) }),
   };
-}
-
-/** An error as a run recorded it. */
-export function shownError({ code, message, at }: ReportedError): Pick<ReportedError, "code" | "message" | "at"> {
-  return { code, message: redactText(message), ...(at === undefined ? {} : { at: redactText(at) }) };
 }
 
 /** A request redacted like the events, since output ends in logs. */

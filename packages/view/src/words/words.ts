@@ -1,5 +1,5 @@
 import type { Usage } from "@sluice/core";
-import { LAST_DATE, shortened, usdText, visible } from "@sluice/core/runtime";
+import { LAST_DATE, redactText, shortened, usdText, visible } from "@sluice/core/runtime";
 import { tailOf } from "../text/clean.ts";
 
 const LONGEST_LINE = 240;
@@ -33,16 +33,20 @@ export function isNothing({ inputTokens, outputTokens, costUsd = 0, unpricedCall
   return [inputTokens, outputTokens, costUsd, unpricedCalls ?? 0, unmeteredCalls ?? 0].every((one) => one === 0);
 }
 
-/** An error's message, with its code unless the message implies it, and below it the place in the user's code if it has one. */
-export function withCode({
-  code,
-  message,
-  at,
-}: {
+/** An error as a run recorded it. A type alias, since it is also JSON. */
+type RecordedError = {
   readonly code: string;
   readonly message: string;
   readonly at?: string;
-}): string {
+};
+
+/** An error that a run recorded, without secrets. */
+export function shownError({ code, message, at }: RecordedError): RecordedError {
+  return { code, message: redactText(message), ...(at === undefined ? {} : { at: redactText(at) }) };
+}
+
+/** An error's message, with its code unless the message implies it, and below it the place in the user's code if it has one. */
+export function withCode({ code, message, at }: RecordedError): string {
   const text = IMPLIED_CODES.has(code) || message.includes(`(${code})`) ? message : `${message} (${code})`;
   return at === undefined ? text : `${text}\nat ${at}`;
 }
