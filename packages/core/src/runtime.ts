@@ -71,7 +71,7 @@ export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
 export { checkAnswer, isQuestion } from "./people/interactor.ts";
 export { createRequestQueue, type InteractionFault, type RequestQueue } from "./people/request-queue.ts";
 export { type CallAround, type RunDeps, SECURITY_MODES } from "./run/deps.ts";
-export { eventWords } from "./run/event-words.ts";
+export { eventWords, visibleLine } from "./run/event-words.ts";
 export { createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export { type RecordedCosts, recordedCosts } from "./run/limits/ledger.ts";
 export {

@@ -9,7 +9,7 @@ import type {
   ToolKind,
 } from "@agentclientprotocol/sdk";
 import { field, type Json } from "@sluice/core";
-import { shortened, visible } from "@sluice/core/runtime";
+import { shortened, visible, visibleLine } from "@sluice/core/runtime";
 import {
   type CallView,
   type CommandView,
@@ -57,7 +57,7 @@ export function titleOf(tool: string, input: Json | undefined): string {
   const argument = mainArgument({ tool, input })
     .map(({ text }) => text)
     .join("");
-  const title = visible(argument === "" ? tool : `${tool} ${argument}`).replaceAll("\n", "\\n");
+  const title = visibleLine(argument === "" ? tool : `${tool} ${argument}`);
   return shortened(title, LONGEST_TITLE);
 }
 
