@@ -8,7 +8,7 @@ import {
   readOpenRecord,
 } from "../../packages/core/src/journal/host/recorded-steps.ts";
 import { checkChildren } from "../../packages/core/src/journal/host/run-children.ts";
-import { childKeys, childRunId, parseSiblingId } from "../../packages/core/src/journal/step-id.ts";
+import { childKeys, childRunId, parseSiblingId, rootRunId, runDepth } from "../../packages/core/src/journal/step-id.ts";
 import type { RunRow } from "../../packages/core/src/journal/store/journal-store.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 import { changed } from "../support/journal.ts";
@@ -205,6 +205,13 @@ describe("a fork", () => {
         expect(parseSiblingId(id)).toEqual({ parentId: "r1", fanOut: "fan-1", key: one });
       }),
     );
+  });
+
+  test("keeps the id of its root, and is one level deeper than its parent", () => {
+    const child = childRunId("r1", "fan-1", "a/b");
+    const grandchild = childRunId(child, "fan-2", "c");
+    expect([rootRunId("r1"), rootRunId(child), rootRunId(grandchild)]).toEqual(["r1", "r1", "r1"]);
+    expect([runDepth("r1"), runDepth(child), runDepth(grandchild)]).toEqual([0, 1, 2]);
   });
 
   test("never throws at an id from elsewhere, and reads no two ids as the same child", () => {

@@ -16,7 +16,7 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type PipelineDefinition, readDefinition } from "../../packages/core/src/definition/read.ts";
-import { childState } from "../../packages/core/src/machine/machine-state.ts";
+import { childState, executionIdOf, parseExecutionId } from "../../packages/core/src/machine/machine-state.ts";
 import { fromRecordedStart, isDecision, toRecordedStart } from "../../packages/core/src/machine/recorded-decision.ts";
 import { fanOutFailure } from "../../packages/core/src/machine/transition.ts";
 import {
@@ -216,6 +216,14 @@ describe("ends", () => {
       reason: "stopped by hand",
     });
   });
+});
+
+test("an execution's id is read as it was written, and any other text is a state", () => {
+  expect(executionIdOf("plan", 12)).toBe("plan#12");
+  expect(parseExecutionId("plan#12")).toEqual({ state: "plan", visit: 12 });
+  for (const odd of ["", "plan", "plan#", "#", "plan#x", "plan#1/a1", "plan#1234567890"])
+    expect(parseExecutionId(odd)).toEqual({ state: odd, visit: 1 });
+  expect(parseExecutionId("a#1#2")).toEqual({ state: "a#1", visit: 2 });
 });
 
 describe("caps", () => {

@@ -2,6 +2,8 @@ import { backToInterrupted, done, final, fork, pipeline, type Row, route, stage,
 import { loadWorkflow, operatorGuard, pathText, proveProperty, readProperty, verdictLines } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { apply, initialState, transition } from "../../packages/core/src/machine.ts";
+import { countsAfter, isWithinCaps } from "../../packages/workflows/src/check/properties/steps.ts";
 import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
 
 const FULL = new URL("../fixtures/workflows/statewright/deploy-full.json", import.meta.url).pathname;
@@ -309,6 +311,47 @@ test("a cap that cuts the shortest path leaves a longer one, or none", () => {
     return reading.ok ? proveProperty(spec, reading.property).verdict : reading.message;
   };
   expect([proven(1), proven(2)]).toEqual(["proven", "violated"]);
+});
+
+test.each([
+  ["visits", { a: "a" }, {}],
+  ["routes", { a: "b", b: "a" }, { maxVisits: 1000 }],
+  ["set visits", { a: "a" }, { maxVisits: 3 }],
+  ["set routes", { a: "b", b: "a" }, { maxHops: 3 }],
+] as const)("a proof has the caps of a run: %s", async (_, rows: Readonly<Record<string, "a" | "b">>, limits) => {
+  const work = () =>
+    stage({ prompt: "A", completionTool: "submit", completionSchema: z.object({}), turnCap: 1, allowedTools: [] });
+  const next = { a: route(["a", "b"], () => to(rows.a ?? "a")), b: route(["a", "b"], () => to(rows.b ?? "b")) };
+  const { spec } = pipeline({
+    id: "p",
+    input: z.object({}),
+    stages: { a: work(), b: work() },
+    initial: "a",
+    limits,
+    next,
+  });
+  const state = initialState(spec, { input: {} });
+  let { effect, patch } = await transition(spec, state, { kind: "start" });
+  let counts: Parameters<typeof countsAfter>[0] = { visits: { a: 1 }, hops: 0 };
+  while (effect.kind === "enter") {
+    const step = { visits: [rows[effect.state] ?? "a"], isHop: true } as const;
+    apply(state, patch);
+    ({ effect, patch } = await transition(spec, state, {
+      kind: "result",
+      result: {
+        executionId: "x#1",
+        attempts: 1,
+        usage: { inputTokens: 1, outputTokens: 1 },
+        ms: 1,
+        turns: 1,
+        status: "completed",
+        output: {},
+      },
+    }));
+    counts = countsAfter(counts, step);
+    expect(isWithinCaps(spec, step, counts)).toBe(effect.kind === "enter");
+  }
+  expect(effect).toMatchObject({ kind: "end" });
 });
 
 test("forks inside of themselves have no end, and the proof says so", () => {

@@ -1,7 +1,6 @@
 export { type Clock, systemClock } from "./base/clock.ts";
 export {
   type ErrorClass,
-  type ErrorForModel,
   isSluiceError,
   type Problem,
   SluiceError,

@@ -1,15 +1,19 @@
 // What Sluice's own packages share. Not covered by the promises of the other entries.
 
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
-export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
+export { LAST_DATE } from "./base/clock.ts";
+export { shortened } from "./base/cut-texts.ts";
+export { messageOf, problemsError } from "./base/errors.ts";
 export {
-  deepFreeze,
+  isFilledTexts,
   isObject,
   isPromiseLike,
   isSameJson,
+  isTexts,
   jsonFault,
   numberField,
   parseStoredJson,
+  textField,
   toJsonValue,
   withoutExcerpt,
 } from "./base/json.ts";
@@ -18,16 +22,17 @@ export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./
 export { parsePlace, pathInside, placeText, sourcePlaceOf, thrownAt } from "./base/source-place.ts";
 export { jsonFaultPosition, jsonFaultText, positionAt } from "./base/text-position.ts";
 export { MODEL_SETTINGS, readModelSettings } from "./definition/agents/model-settings.ts";
+export { ORCHESTRATED_ENDS } from "./definition/agents/orchestrator.ts";
 export { readPrompt } from "./definition/agents/stage.ts";
 export { checkSession } from "./definition/check/check.ts";
 export { invokeKey, parseChoice } from "./definition/choice.ts";
-export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
+export { type PipelineParts, pipelineParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
-export { edgesOf, isRowOf, pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
+export { pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
 export { readPathScope } from "./definition/patterns/path-scope.ts";
-export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
+export { type CommonOptions, schemaAt, stateSpec } from "./definition/state.ts";
 export { checkLimits, checkProviderFaults, isVariable, readVariables } from "./definition/state-rules.ts";
-export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS, templateValue } from "./definition/template.ts";
+export { type CompiledTemplate, readTemplate, templateValue } from "./definition/template.ts";
 export { denialIn } from "./gate/denial.ts";
 export { hardLimitOn } from "./gate/hard-limits.ts";
 export { excerptOf, replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
@@ -42,10 +47,10 @@ export {
   redactText,
   type SecretFilter,
 } from "./journal/redaction.ts";
-export type { DifferentPart, RecordDifference } from "./journal/replay/record-diff.ts";
-export type { ReplayResult } from "./journal/replay/replay-journals.ts";
+export type { RecordDifference } from "./journal/replay/record-diff.ts";
 export {
   childRunId,
+  END_STATUSES,
   isLifecycle,
   itemKeyOf,
   parseAttemptStep,
@@ -54,30 +59,26 @@ export {
   parseStepId,
   RECORD_PHASES,
   readEnd,
+  rootRunId,
+  runDepth,
 } from "./journal/step-id.ts";
 export { unknownRun } from "./journal/store/read-runs.ts";
+export { executionIdOf, MAX_VISITS, maxHopsOf, parseExecutionId } from "./machine/machine-state.ts";
 export { isDecision } from "./machine/recorded-decision.ts";
 export { cappedTarget } from "./machine/route-targets.ts";
 export { inputAt, type StartAt, startProblems } from "./machine/start-at.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
-export { checkAnswer } from "./people/interactor.ts";
-export {
-  createRequestQueue,
-  type InteractionFault,
-  type RequestQueue,
-  type RequestQueueOptions,
-} from "./people/request-queue.ts";
-export type { CallAround, RunDeps } from "./run/deps.ts";
-export { eventWords } from "./run/event-words.ts";
-export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
+export { checkAnswer, isQuestion } from "./people/interactor.ts";
+export { createRequestQueue, type InteractionFault, type RequestQueue } from "./people/request-queue.ts";
+export { type CallAround, type RunDeps, SECURITY_MODES } from "./run/deps.ts";
+export { eventWords, visibleLine } from "./run/event-words.ts";
+export { createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export { type RecordedCosts, recordedCosts } from "./run/limits/ledger.ts";
 export {
   addUsage,
-  type Budget,
   createRunMeter,
-  type Deadline,
   type LimitHit,
-  type RunMeter,
+  NO_USAGE,
 } from "./run/limits/limits.ts";
 export { pipelineProgram } from "./run/pipeline-run.ts";
 export { type PreparedStates, prepareStates } from "./run/prepared-states.ts";
@@ -89,5 +90,6 @@ export { type Acknowledgement, type RunError, type RunOutcome, readOutcome } fro
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema, ownSchema } from "./schema/compile-schema.ts";
+export { issuesText } from "./schema/issues.ts";
 export { isClosedSchema, nestedSchema, resolveReference } from "./schema/schema-path.ts";
 export * as shape from "./schema/shape.ts";

@@ -167,8 +167,8 @@ function requireWritable(path: string): void {
   }
 }
 
-/** A link in a hostile folder must not redirect what a run writes. */
-function refuseLink(path: string): void {
+/** A link in a folder that came from elsewhere must not redirect what is written. */
+export function refuseLink(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
   throw storeError("store_folder_in_use", `${path} is a link, which a run store never contains; remove it`, { path });
 }

@@ -10,7 +10,7 @@ import {
   SluiceError,
 } from "@sluice/core";
 import type { RunRow } from "@sluice/core/host";
-import { parseStoredJson, RECORD_PHASES, unknownRun } from "@sluice/core/runtime";
+import { END_STATUSES, parseStoredJson, RECORD_PHASES, unknownRun } from "@sluice/core/runtime";
 import type { Blobs } from "./blobs.ts";
 import { integer, type Row, SEQ_SPACE, text, textOrNone, word } from "./schema.ts";
 
@@ -100,7 +100,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       ...(cancel === undefined ? {} : { cancel: toCancel(`the cancellation of run ${runId}`, cancel) }),
     };
     if (row.end_status === null) return run;
-    const status = word(row, "end_status", ["completed", "failed", "cancelled"]);
+    const status = word(row, "end_status", END_STATUSES);
     const of = `the end of run ${runId}`;
     const end = (): RunEnd => ({ status, value: jsonIn(of, whole(row, "end_value", "end_blob", of)) });
     return Object.defineProperty(run, "end", { get: end, enumerable: true });

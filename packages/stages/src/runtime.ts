@@ -2,16 +2,17 @@
 
 export { agentsOf, agentsWithin, providerOptionProblems } from "./agent/agent-spec.ts";
 export { forkPointBefore } from "./history/fork.ts";
-export { JOURNAL_VERSION, readRunStarted } from "./history/run-started.ts";
+export { JOURNAL_VERSION } from "./history/run-started.ts";
 export { durationText } from "./kinds/duration.ts";
+export { cancelled, completed, failed } from "./kinds/kind-common.ts";
 export { stepsOf } from "./kinds/steps-state.ts";
 export { DEFAULT_MODELS, DEFAULT_MODELS_DATE } from "./models/default-model.ts";
 export { modelFacts } from "./models/pricing/prices.ts";
 export { readHttpAddress } from "./models/providers/http-url.ts";
 export { MODEL_PROVIDERS, resolveModel } from "./models/registry.ts";
-export { loadScript, parseScript } from "./models/script.ts";
+export { parseScript } from "./models/script.ts";
 export { bundledPipelines, loadCodeReview } from "./pipelines/bundled.ts";
 export { AGENT_GONE } from "./replay/absent-agents.ts";
-export { probeSandbox, readSandboxSettings } from "./sandbox/session-sandbox.ts";
+export { probeSandbox, readSandboxSettings, SANDBOX_MODES } from "./sandbox/session-sandbox.ts";
 export { builtinTools } from "./tools/builtin-tools.ts";
 export { readMcpServers } from "./tools/mcp/config.ts";

@@ -21,7 +21,6 @@ export {
   answerCommand,
   answerPayload,
   answerWords,
-  isQuestion,
   maskAnswer,
   pastTense,
   refusalOf,
@@ -30,4 +29,4 @@ export {
   type TypedAnswer,
   typedValue,
 } from "./user/send-answer.ts";
-export { frameAt, frameOf, sourceFrame } from "./user/source-frame.ts";
+export { frameAt, frameOf } from "./user/source-frame.ts";

@@ -11,4 +11,4 @@ export { requestCard } from "./text/request-card.ts";
 export type { Rows } from "./text/rows.ts";
 export { textRows } from "./text/text-rows.ts";
 export { BAR, headAndTail, labelled, quoted, sentence, verbatim, verbatimLine } from "./text/verbatim.ts";
-export { cut, fitting, pad, widthOf, wrap } from "./text/width.ts";
+export { cut, pad, widthOf, wrap } from "./text/width.ts";

@@ -8,9 +8,9 @@ export {
   type Tone,
   type Verdict,
 } from "./words/describe-event.ts";
-export { agentOf, isAgentModel, modelText, originOf, textAt, textsAt, timeAt } from "./words/fields.ts";
+export { agentOf, modelText, originOf, textAt, textsAt, timeAt } from "./words/fields.ts";
 export { REQUEST_EVENTS, recordFault } from "./words/recorded-request.ts";
-export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
+export { eventsOf, readRunStarted } from "./words/run-events.ts";
 export {
   count,
   indented,
@@ -19,6 +19,7 @@ export {
   moment,
   oneLine,
   shortKey,
+  shownError,
   spending,
   withCode,
 } from "./words/words.ts";

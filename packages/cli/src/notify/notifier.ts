@@ -1,19 +1,11 @@
 // Reports what happens in runs to the programs and addresses that a config names. Nothing here changes a run.
 
-import {
-  type Clock,
-  field,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  type RunLimits,
-  type SluiceEvent,
-} from "@sluice/core";
-import { messageOf, visible } from "@sluice/core/runtime";
+import { type Clock, isJsonObject, type Json, type JsonObject, type RunLimits, type SluiceEvent } from "@sluice/core";
+import { isQuestion, messageOf, rootRunId, shortened, textField, visible } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
-import { answerCommand, isQuestion } from "@sluice/tui/user";
+import { answerCommand } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
-import { rootOf, textAt } from "@sluice/view/words";
+import { textAt } from "@sluice/view/words";
 import { NOTIFY_ON, type NotifyOn, type NotifyOption } from "../project/fields/notify-option.ts";
 import { createTarget } from "./deliver.ts";
 
@@ -178,15 +170,12 @@ function requestKey({ runId, data }: SluiceEvent): string {
 function askedBy(event: SluiceEvent, line: NotifierOptions["line"]) {
   const { requestId, kind, digest, body } = event.data;
   if (typeof requestId !== "string" || typeof kind !== "string" || typeof digest !== "string") return undefined;
-  const said = (name: string): string | undefined => {
-    const value = field(body ?? null, name);
-    return typeof value === "string" ? value : undefined;
-  };
+  const said = (name: string): string | undefined => textField(body, name);
   const summary = said("argsSummary") ?? said("question") ?? said("message") ?? kind;
   const why = said("why");
   // A shell must refuse the line if it is pasted unchanged.
   const answers = isQuestion({ kind }) ? "--value <text>" : "<approve, deny or defer>";
-  const show = line(["show", rootOf(event.runId)]);
+  const show = line(["show", rootRunId(event.runId)]);
   const answer = `${line(answerCommand({ runId: event.runId, requestId, digest }))} ${answers}`;
   return {
     key: requestKey(event),
@@ -258,5 +247,5 @@ function cut(value: Json): Json {
   if (Array.isArray(value)) return value.map(cut);
   if (isJsonObject(value))
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, cut(member)]));
-  return typeof value === "string" && value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}…` : value;
+  return typeof value === "string" ? shortened(value, LONGEST_TEXT) : value;
 }

@@ -7,10 +7,11 @@ import {
   type StageResult,
   type Usage,
 } from "@sluice/core";
-import { messageOf, redactJson, redactText, thrownAt } from "@sluice/core/runtime";
+import { messageOf, NO_USAGE, redactJson, redactText, thrownAt } from "@sluice/core/runtime";
 import type { RunResult, Suspension } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
 import { type RunView, workedMs } from "@sluice/view";
+import { shownError } from "@sluice/view/words";
 
 /** The output of `--output-format json`, and the last line of `stream-json`. */
 export type RunReport = {
@@ -50,7 +51,7 @@ export type ReportedError = {
   readonly detail?: Json;
 };
 
-const NOTHING = { output: null, error: null, stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
+const NOTHING = { output: null, error: null, stages: [], denied: [], usage: NO_USAGE };
 
 /** A run's result as a report. The stages of a suspended run come from `totals`. */
 export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: string): RunReport {
@@ -159,11 +160,6 @@ function errorOf(thrown: unknown, clean: Cleaner): ReportedError {
     message,
     ...(detail === undefined ? {} : { detail: clean.json(asJson(detail)) }),
   };
-}
-
-/** An error as a run recorded it. */
-export function shownError({ code, message, at }: ReportedError): Pick<ReportedError, "code" | "message" | "at"> {
-  return { code, message: redactText(message), ...(at === undefined ? {} : { at: redactText(at) }) };
 }
 
 /** A request redacted like the events, since output ends in logs. */

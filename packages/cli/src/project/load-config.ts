@@ -17,6 +17,7 @@ import {
   isObject,
   messageOf,
   problemsError,
+  SECURITY_MODES,
 } from "@sluice/core/runtime";
 import type { ConfigSource, McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
 import {
@@ -147,7 +148,7 @@ type AllSettings = Required<ProjectSettings>;
 const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } = {
   model: text,
   defaultModels: mapped(recordOf(text, provider), (map) => Object.fromEntries(map)),
-  mode: oneOf(["ask", "allowlist", "yolo"]),
+  mode: oneOf(SECURITY_MODES),
   allow: listOf(pattern),
   maxParallel: wholeNumber,
   sandbox: mapped(

@@ -1,8 +1,7 @@
 import type { OpenRequest, PersonRequest } from "@sluice/core";
-import { visible } from "@sluice/core/runtime";
+import { rootRunId, visible } from "@sluice/core/runtime";
 import { answerWords } from "@sluice/tui/user";
 import { requestCard } from "@sluice/view/text";
-import { rootOf } from "@sluice/view/words";
 import type { ControllingTerminal, Terminal } from "../output/terminal.ts";
 
 /** Where a person reads the codes of requests. */
@@ -38,7 +37,7 @@ const NO_TERMINAL =
 function codeLine(request: OpenRequest, code: string, lineOf: (words: readonly string[]) => string): string {
   const { runId, requestId } = request;
   const line = lineOf(answerWords(request, ["--code", code]));
-  return `sluice: run ${rootOf(runId)} waits for an answer to ${requestId}. Answer from another terminal with its code: ${line}`;
+  return `sluice: run ${rootRunId(runId)} waits for an answer to ${requestId}. Answer from another terminal with its code: ${line}`;
 }
 
 export function isSameRequest(one: PersonRequest, other: OpenRequest): boolean {

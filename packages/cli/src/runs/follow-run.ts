@@ -1,9 +1,9 @@
 import type { JsonObject, OpenRequest, SluiceEvent } from "@sluice/core";
-import { itemKeyOf, messageOf, redactText, visible } from "@sluice/core/runtime";
+import { isQuestion, messageOf, redactText, visible } from "@sluice/core/runtime";
 import type { RunHandle, RunResult, Suspension } from "@sluice/stages";
-import { answerCommand, frameAt, isQuestion } from "@sluice/tui/user";
+import { answerCommand, frameAt } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
-import { indented } from "@sluice/view/words";
+import { executionName, indented } from "@sluice/view/words";
 import { timeWithCountdown } from "../output/countdown.ts";
 import { EXIT, exitCodeOf, STOPPED, type StopSignal } from "../output/exit-codes.ts";
 import { deniedLine, writeEvent, writeReport } from "../output/reporter.ts";
@@ -87,11 +87,9 @@ export async function followRun(
 
 /** What failed, with the execution that waits because of it. */
 export function faultLines({ faults = [] }: Pick<Suspension, "faults">): readonly string[] {
-  return faults.map(({ runId, executionId, code, message }) => {
-    const key = itemKeyOf(runId, executionId.split("#", 1)[0] ?? "");
-    const where = key === undefined ? executionId : `${executionId}:${key}`;
-    return visible(redactText(`the provider failed in ${where}: ${message} (${code})`));
-  });
+  return faults.map(({ code, message, ...where }) =>
+    visible(redactText(`the provider failed in ${executionName(where)}: ${message} (${code})`)),
+  );
 }
 
 /** How a suspended run continues. */

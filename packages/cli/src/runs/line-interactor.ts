@@ -1,6 +1,6 @@
 import type { Answer, Interactor, OpenRequest, PersonRequest } from "@sluice/core";
-import { visible } from "@sluice/core/runtime";
-import { isQuestion, type TypedAnswer, typedValue } from "@sluice/tui/user";
+import { isQuestion, visible } from "@sluice/core/runtime";
+import { type TypedAnswer, typedValue } from "@sluice/tui/user";
 import { requestCard } from "@sluice/view/text";
 import { isSameRequest } from "./code-board.ts";
 import type { LinePrompt } from "./line-prompt.ts";

@@ -1,6 +1,5 @@
 import { type RunHost, type RunSummary, SluiceError } from "@sluice/core";
-import { didYouMean } from "@sluice/core/runtime";
-import { rootOf } from "@sluice/view/words";
+import { didYouMean, rootRunId } from "@sluice/core/runtime";
 import { type ProjectPaths, storeOpener } from "../project/project-paths.ts";
 
 /** Opens the store read-only while `read` runs. Throws Host `store_missing`. */
@@ -50,7 +49,7 @@ export async function requireRun(
     throw new SluiceError("Session", "run_unknown", `${why} ${listing}`);
   }
   if (known.parentId !== undefined) {
-    const root = rootOf(runId);
+    const root = rootRunId(runId);
     throw new SluiceError("Session", "run_is_child", `${runId} is part of run ${root}; use that id`);
   }
   return known;

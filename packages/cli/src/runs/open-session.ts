@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { type GuardHook, type Interactor, type RunHost, systemClock } from "@sluice/core";
-import { redactJson, type SecretFilter } from "@sluice/core/runtime";
+import { redactJson, rootRunId, type SecretFilter } from "@sluice/core/runtime";
 import type { AgentSessionOptions, ExternalAgentsOptions } from "@sluice/gateway";
 import {
   createSession,
@@ -13,7 +13,7 @@ import {
 } from "@sluice/stages";
 import { environmentSecrets, environmentWithoutSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
-import { eventsOf, rootOf, textsAt } from "@sluice/view/words";
+import { eventsOf, textsAt } from "@sluice/view/words";
 import { notifiedSession } from "../notify/notified-session.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { ownVersion } from "../options.ts";
@@ -151,7 +151,7 @@ export function codeOptionsOf(config: LoadedConfig | undefined) {
  * The secrets to mask in messages to a run: the store keeps them as they are sent, before the filter of the run's session.
  */
 export async function secretsToward(host: RunHost, runId: string, env: Environment): Promise<SecretFilter> {
-  const root = rootOf(runId);
+  const root = rootRunId(runId);
   const starts = (await eventsOf(host, root)).filter(({ type }) => type === "run.started" || type === "run.resumed");
   return environmentSecrets(env, [...new Set(starts.flatMap(({ data }) => textsAt(data, "secrets")))]);
 }

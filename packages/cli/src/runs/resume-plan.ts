@@ -7,8 +7,9 @@ import {
   SluiceError,
   type SluiceEvent,
 } from "@sluice/core";
-import type { SecurityMode } from "@sluice/core/gate";
-import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
+import { SECURITY_MODES } from "@sluice/core/runtime";
+import type { ConfigSource, FileDigest, PipelineSource } from "@sluice/stages";
+import { SANDBOX_MODES } from "@sluice/stages/runtime";
 import { userName } from "@sluice/tui/user";
 import { eventsOf, readRunStarted, textAt, textsAt } from "@sluice/view/words";
 import { resumeWords } from "../output/run-report.ts";
@@ -104,13 +105,13 @@ async function planResume(
   const driver = field(data, "agent");
   if (driver !== undefined && !isDriven && flags.model === undefined) throw drivenRun(runId, textAt(driver, "name"));
   const model = isDriven ? undefined : await modelFor(pipeline.spec, { ...choiceOf(project.config, env), named, here });
-  const sandbox = SANDBOXES.find((mode) => mode === textAt(data.sandbox, "mode"));
+  const sandbox = SANDBOX_MODES.find((mode) => mode === textAt(data.sandbox, "mode"));
   return {
     name,
     code,
     model,
     // For an unknown mode use the strictest; the session refuses it if it differs from the run's.
-    mode: flags.mode ?? MODES.find((mode) => mode === textAt(data, "mode")) ?? "ask",
+    mode: flags.mode ?? SECURITY_MODES.find((mode) => mode === textAt(data, "mode")) ?? "ask",
     allow: flags.allow ?? textsAt(data, "allow"),
     ...(sandbox === undefined ? {} : { sandbox }),
     // A fork is a new run.
@@ -177,6 +178,3 @@ function digestsAt(source: Json | undefined): readonly FileDigest[] {
       })
     : [];
 }
-
-const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
-const SANDBOXES: readonly SandboxMode[] = ["require", "try", "off"];

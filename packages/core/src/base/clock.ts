@@ -6,6 +6,9 @@ export interface Clock {
   after(ms: number, fn: () => void): () => void;
 }
 
+/** The last moment that a date holds, in epoch milliseconds. */
+export const LAST_DATE = 8.64e15;
+
 /** Above 2^31-1 ms setTimeout overflows and fires at once, so longer waits are split. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 

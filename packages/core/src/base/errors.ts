@@ -12,12 +12,6 @@ export type ErrorClass =
   | "Cancellation" // it was cancelled
   | "Host"; // the journal, the disk or the ownership of a run
 
-/** An error as a model sees it: without stack, internal paths or secrets. */
-export interface ErrorForModel {
-  readonly code: string;
-  readonly message: string;
-}
-
 export interface SluiceErrorOptions {
   /** Machine-readable facts about the error, shown to callers and recorded in events. */
   readonly detail?: JsonObject;
@@ -58,10 +52,6 @@ export function messageOf(thrown: unknown): string {
   } catch (unprintable) {
     return `a thrown value that cannot be printed (${typeof unprintable})`;
   }
-}
-
-export function toModelShape(error: SluiceError): ErrorForModel {
-  return { code: error.code, message: error.message };
 }
 
 /** One problem found in a definition, an input or an option. */

@@ -16,6 +16,16 @@ export function isPromiseLike<T>(value: Promise<T> | T): value is Promise<T> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
+/** Whether a value is a list of texts. */
+export function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((text) => typeof text === "string");
+}
+
+/** The same for texts of which none is empty. */
+export function isFilledTexts(value: unknown): value is readonly string[] {
+  return isTexts(value) && !value.includes("");
+}
+
 /** An own member of a JSON object; undefined if the value is not an object or has no such member. */
 export function field(value: Json | undefined, key: string): Json | undefined {
   return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;

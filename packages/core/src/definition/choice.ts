@@ -1,4 +1,4 @@
-import { isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/json.ts";
+import { isJsonObject, isObject, isTexts, type JsonObject, toJsonValue } from "../base/json.ts";
 import { idFault, suggestOneOf } from "../base/problems.ts";
 import { isCount } from "./state-rules.ts";
 
@@ -21,7 +21,7 @@ export interface To<T extends string, I = undefined> extends ToAny<T> {
   readonly input: I;
   readonly [INPUTS]?: Sends<T, I>;
 }
-/** Continues in one of the states that `Takes` has, by name, as functions of their inputs. The name is compared first. */
+/** Continues in one of the states that `Takes` has, by name, as functions of their inputs. The name is compared first, which an interface that extends `ToAny` would not do. */
 export interface ToOneOf<T extends string, Takes> {
   readonly kind: "to";
   readonly state: T;
@@ -88,15 +88,10 @@ export interface Branch<T extends string> {
   readonly input?: unknown;
 }
 /** Runs branches of the same pipeline concurrently, each in its own child run with a copy of the context. */
-export interface Fork<T extends string> {
+export interface Fork<T extends string> extends ForkOptions<T> {
   readonly kind: "fork";
   /** By key. The output of a branch is `ctx.upstream.<key>`. */
   readonly branches: Readonly<Record<string, Branch<T>>>;
-  readonly join?: "all" | "any";
-  readonly onComplete: T;
-  readonly onFail?: T;
-  /** Of `onComplete`. */
-  readonly input?: unknown;
 }
 export interface ForkOptions<T extends string> {
   /** `all` (default): one failed branch cancels the others and fails the fork. `any`: the first completed branch cancels the others; the fork fails if all fail. */
@@ -109,15 +104,10 @@ export interface ForkOptions<T extends string> {
   readonly input?: unknown;
 }
 /** Runs another pipeline as a child run. */
-export interface Invoke<T extends string> {
+export interface Invoke<T extends string> extends InvokeOptions<T> {
   readonly kind: "invoke";
   /** A key of the pipeline's `pipelines`. */
   readonly pipeline: string;
-  readonly key?: string;
-  readonly onComplete: T;
-  readonly onFail?: T;
-  /** Merged into the child's initial context. */
-  readonly input?: JsonObject;
 }
 export interface InvokeOptions<T extends string> {
   /** Names the child run, and its output in `ctx.upstream`. Default: the event that led here, else the name of the pipeline. */
@@ -547,8 +537,7 @@ function readStageList(value: Fields, states: States, output: unknown): ParsedCh
   const { stages, execution, join } = value;
   const extra = extraKeys(value, ["stages", "execution", "join"]);
   if (extra !== undefined) return extra;
-  if (!Array.isArray(stages) || !stages.every((name) => typeof name === "string"))
-    return refuse("stages must be a list of names");
+  if (!isTexts(stages)) return refuse("stages must be a list of names");
   if (execution !== "sequential" && execution !== "parallel")
     return refuse('execution must be "sequential" or "parallel"');
   if (stages.length === 0) return { ok: true, shape: { kind: "done", output } };

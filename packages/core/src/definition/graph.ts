@@ -1,3 +1,4 @@
+import { shortened } from "../base/cut-texts.ts";
 import type { JsonObject } from "../base/json.ts";
 import { type BranchShape, parseChoice, shapeText } from "./choice.ts";
 import type { PipelineMeta, PipelineSpec, RouteChooser, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
@@ -158,16 +159,12 @@ function recordedRows({ routes, states, limits }: PipelineSpec): readonly Record
     return {
       from,
       on,
-      ...(when === undefined ? {} : { when: shortened(when.text) }),
-      to: reading.ok ? shortened(shapeText(reading.shape)) : "nowhere",
+      ...(when === undefined ? {} : { when: shortened(when.text, LONGEST_TEXT) }),
+      to: reading.ok ? shortened(shapeText(reading.shape), LONGEST_TEXT) : "nowhere",
       ...(approval === undefined ? {} : { approval: true }),
-      ...(label === undefined ? {} : { label: shortened(label) }),
+      ...(label === undefined ? {} : { label: shortened(label, LONGEST_TEXT) }),
     };
   });
-}
-
-function shortened(text: string): string {
-  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT).toWellFormed()}…`;
 }
 
 const LEVELS: readonly NonNullable<PipelineMeta["dangerLevel"]>[] = ["safe", "moderate", "dangerous"];

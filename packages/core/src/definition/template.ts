@@ -1,3 +1,4 @@
+import { shortened } from "../base/cut-texts.ts";
 import { SluiceError, type TextPlace } from "../base/errors.ts";
 import type { TemplatePath } from "../schema/schema-path.ts";
 import type { StageContext } from "./result.ts";
@@ -28,7 +29,7 @@ export type ParsedTemplate =
   | { readonly ok: false; readonly faults: readonly TemplateFault[] };
 
 /** The fields of a context that a template may use. */
-export const TEMPLATE_ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
+const TEMPLATE_ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
   "runId",
   "workspace",
   "task",
@@ -66,7 +67,7 @@ export function readTemplate(text: string): ParsedTemplate {
     const close = text.indexOf("}}", open + 2);
     if (close < 0) {
       faults.push({
-        message: `"${excerpt(text.slice(open))}" is never closed`,
+        message: `"${shortened(text.slice(open), 60)}" is never closed`,
         suggestion: "write \\{{ for two braces",
         place: { offset: open, length: 2 },
       });
@@ -100,7 +101,7 @@ type PathFault = Omit<TemplateFault, "place">;
 
 function readPath(inside: string): { readonly path: TemplatePath } | PathFault {
   const source = inside.trim();
-  const shown = `{{${excerpt(inside)}}}`;
+  const shown = `{{${shortened(inside, 60)}}}`;
   const root = /^[A-Za-z_$][A-Za-z0-9_$]*/.exec(source)?.[0];
   if (root !== undefined && root !== "ctx" && TEMPLATE_ROOTS.has(root)) {
     return { message: `${shown} does not start with ctx`, suggestion: `write {{ctx.${source}}}` };
@@ -199,7 +200,10 @@ function whatIsThere(value: unknown): string {
   if (typeof value !== "object" || value === null) return `is ${value === null ? "null" : `a ${typeof value}`}`;
   const keys = Object.keys(value);
   if (keys.length === 0) return "is empty";
-  return `has ${keys.slice(0, 20).map(excerpt).join(", ")}${keys.length > 20 ? ", …" : ""}`;
+  return `has ${keys
+    .slice(0, 20)
+    .map((key) => shortened(key, 60))
+    .join(", ")}${keys.length > 20 ? ", …" : ""}`;
 }
 
 /** `ctx.upstream.plan.steps[0]`. */
@@ -209,8 +213,4 @@ export function pathText(path: TemplatePath): string {
     return /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
   });
   return `ctx${pieces.join("")}`;
-}
-
-function excerpt(text: string): string {
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }

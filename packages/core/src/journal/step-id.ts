@@ -7,7 +7,7 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 //             | execution "/a" attempt "/" name
 //   fan-out   = "fan-" number, as the machine names it
 //   children  = execution ":a" attempt ":" key, without a slash, since ids of runs hold it
-//   execution = state "#" visit
+//   execution = state "#" visit, as the machine formats it
 //   name      = "enter" | "leave" | "output" | "precondition/" number [ "/now" | "/sleep" ]
 //             | "turn/" turn "/" group "/" ( "verdicts" | "approvals" | "call" | "question" | "answer" )
 //             | "turn/" turn "/accept/" number [ "/answer" ] | "approval" [ "/answer" ]
@@ -29,11 +29,6 @@ export const stepIds = {
   inAttempt: (executionId: string, attempt: number, name: string): string =>
     [executionId, `a${attempt}`, name].join("/"),
 } as const;
-
-/** `plan#1`: an entry into a state, counted from 1. */
-export function executionIdOf(state: string, visit: number): string {
-  return `${state}#${visit}`;
-}
 
 /** Names of core's steps inside an attempt. */
 export const stepNames = {
@@ -220,6 +215,16 @@ const QUESTION = "question";
 /** The id of a child's run: its parent's, the step and the key, encoded so that an id names one child only. */
 export function childRunId(parentId: string, stepId: string, key: string): string {
   return `${parentId}/${stepId}/${encodeKey(key)}`;
+}
+
+/** The run at the root of the tree that a run belongs to. */
+export function rootRunId(runId: string): string {
+  return runId.split("/", 1)[0] ?? runId;
+}
+
+/** Levels of a run below its root: each adds a step and a key to the id. */
+export function runDepth(runId: string): number {
+  return Math.floor((runId.split("/").length - 1) / 2);
 }
 
 /** The run, the fan-out and the key that a sibling's run id names; undefined for a root's. */

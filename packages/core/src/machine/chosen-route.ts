@@ -1,7 +1,8 @@
 // What follows a state that names it itself, and a state of an orchestrated run.
+import { shortened, wholeWords } from "../base/cut-texts.ts";
 import { isJsonObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
 import { suggestOneOf } from "../base/problems.ts";
-import { wholeWords } from "../base/whole-words.ts";
+import { ORCHESTRATED_ENDS } from "../definition/agents/orchestrator.ts";
 import type { AnyChoice } from "../definition/choice.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { RouteChooser } from "../definition/spec.ts";
@@ -30,15 +31,13 @@ export function consideredBy({ targets, refused }: Choosing): { readonly conside
     const why = cappedTarget(target);
     return why === undefined ? { to: target.state } : { to: target.state, refused: why };
   });
-  const tried = refused.map(({ to, why }) => ({ to: cut(to, 80), refused: wholeWords(why, LONGEST_REFUSAL) }));
+  const tried = refused.map(({ to, why }) => ({ to: shortened(to, 80), refused: wholeWords(why, LONGEST_REFUSAL) }));
   return { considered: [...tried, ...capped].slice(0, MOST_TARGETS) };
 }
 
 type ReadChoice =
   | { readonly ok: true; readonly choice: AnyChoice; readonly reason?: string; readonly prompt?: string }
   | { readonly ok: false; readonly reason: string };
-
-const ENDS = ["completed", "failed", "cancelled"] as const;
 
 /** Reads the output of a choosing state, which a model or code of the user's wrote. */
 export function readChosenRoute(output: unknown, chooser: RouteChooser): ReadChoice {
@@ -54,11 +53,11 @@ export function readChosenRoute(output: unknown, chooser: RouteChooser): ReadCho
 function readTarget(chosen: JsonObject, chooser: RouteChooser, said: { readonly reason?: string }): ReadChoice {
   const { to, input, prompt, ...others } = chosen;
   const [extra] = Object.keys(others);
-  if (extra !== undefined) return no(`a choice has no ${JSON.stringify(cut(extra, 80))}`);
+  if (extra !== undefined) return no(`a choice has no ${JSON.stringify(shortened(extra, 80))}`);
   if (typeof to !== "string") return no("it names no target");
   if (!chooser.targets.includes(to)) {
     const hint = suggestOneOf(to, chooser.targets) ?? "";
-    return no(`it chose ${JSON.stringify(cut(to, 80))}, which is not one of its targets; ${hint}`);
+    return no(`it chose ${JSON.stringify(shortened(to, 80))}, which is not one of its targets; ${hint}`);
   }
   const choice = { kind: "to", state: to, input } as const;
   if (prompt === undefined) return { ok: true, choice, ...said };
@@ -71,10 +70,10 @@ function readTarget(chosen: JsonObject, chooser: RouteChooser, said: { readonly 
 function readEnd(chosen: JsonObject, { ends }: RouteChooser, said: { readonly reason?: string }): ReadChoice {
   const { end, output = null, ...others } = chosen;
   const [extra] = Object.keys(others);
-  if (extra !== undefined) return no(`the end of a run has no ${JSON.stringify(cut(extra, 80))}`);
-  const outcome = ENDS.find((known) => known === end);
+  if (extra !== undefined) return no(`the end of a run has no ${JSON.stringify(shortened(extra, 80))}`);
+  const outcome = ORCHESTRATED_ENDS.find((known) => known === end);
   if (ends !== true) return no("it ended the run, but only an orchestrator may do that");
-  if (outcome === undefined) return no(`it ended the run, but not as one of ${ENDS.join(", ")}`);
+  if (outcome === undefined) return no(`it ended the run, but not as one of ${ORCHESTRATED_ENDS.join(", ")}`);
   if (outcome === "completed") return { ok: true, choice: { kind: "done", output }, ...said };
   if (said.reason === undefined) return no(`an end as ${outcome} needs a reason`);
   return { ok: true, choice: { kind: outcome === "failed" ? "fail" : "cancel", reason: said.reason }, ...said };
@@ -96,18 +95,14 @@ export function endedState(
   return {
     ...ended,
     code,
-    message: cut(message, LONGEST_MESSAGE),
+    message: shortened(message, LONGEST_MESSAGE),
     ...(detail === undefined ? {} : { detail: bounded(detail) }),
   };
 }
 
 function bounded(detail: Json): Json {
   const text = JSON.stringify(detail);
-  return text.length <= LONGEST_DETAIL ? detail : cut(text, LONGEST_DETAIL);
-}
-
-function cut(text: string, most: number): string {
-  return text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`;
+  return text.length <= LONGEST_DETAIL ? detail : shortened(text, LONGEST_DETAIL);
 }
 
 function no(reason: string): { readonly ok: false; readonly reason: string } {

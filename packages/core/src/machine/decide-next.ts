@@ -6,6 +6,7 @@ import { isRowOf, routesPause } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
 import type { GuardScope, GuardVerdict, PipelineSpec, RowSpec, RowTrigger, StateRoutes } from "../definition/spec.ts";
 import { type Choosing, type ConsideredTarget, consideredBy, endedState, readChosenRoute } from "./chosen-route.ts";
+import { executionIdOf } from "./machine-state.ts";
 import { type LedBy, type ResolvedChoice, type ResolvedChoiceResult, resolveChoice } from "./resolve-choice.ts";
 
 /** What comes next and what decided it. JSON, because it is recorded. */
@@ -200,7 +201,7 @@ export async function decideEvent(
   const named = ({ on }: RowSpec): boolean => typeof on !== "string" && on.event === event && event !== ANY_EVENT;
   const isNamed = routes.rows.some((row) => isRowOf(row, state) && named(row));
   const anyOther = ({ on }: RowSpec): boolean => typeof on !== "string" && on.event === ANY_EVENT;
-  const executionId = `${state}#${ctx.visit}`;
+  const executionId = executionIdOf(state, ctx.visit);
   const result = eventResult(event, patch.value, { executionId, attempts: ctx.attempt });
   const rows = { includes: isNamed ? named : anyOther, wrong: () => undefined };
   const by = isNamed ? "event" : "safe_next";

@@ -238,6 +238,17 @@ export function countOf({ counts }: Pick<MachineView, "counts">, state: string):
   return counts.get(state) ?? { visits: 0, turns: 0 };
 }
 
+/** `plan#1`: an entry into a state, counted from 1. */
+export function executionIdOf(state: string, visit: number): string {
+  return `${state}#${visit}`;
+}
+
+/** The state and the visit of an execution's id. Any other text, which a journal may hold, counts as a state. */
+export function parseExecutionId(executionId: string): { readonly state: string; readonly visit: number } {
+  const [, state = executionId, visit = "1"] = /^(.*)#(\d{1,9})$/s.exec(executionId) ?? [];
+  return { state, visit: Number(visit) };
+}
+
 /** Visits of one state, unless `limits.maxVisits` says otherwise. */
 export const MAX_VISITS = 10;
 

@@ -1,7 +1,8 @@
 import { isJsonObject, isObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
 import { type ChoiceShape, invokeKey, parseChoice, type SiblingShape } from "../definition/choice.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { Issue, SchemaVerdict } from "../schema/schema.ts";
+import { issuesText } from "../schema/issues.ts";
+import type { SchemaVerdict } from "../schema/schema.ts";
 
 /** A valid choice: its states exist, its inputs fit their schemas, and it is JSON, because it is recorded. */
 export type ResolvedChoice =
@@ -229,8 +230,4 @@ function jsonOrRefuse(value: unknown, what: string): Json {
   const own = toJsonValue(value);
   if (!own.ok) throw new Refusal(`${what} is not JSON: ${own.fault}`);
   return own.value;
-}
-
-function issuesText(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
 }

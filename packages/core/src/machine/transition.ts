@@ -9,6 +9,7 @@ import {
   contextOf,
   countOf,
   enteredOf,
+  executionIdOf,
   type Joined,
   MAX_VISITS,
   type MachineView,
@@ -80,7 +81,7 @@ export function decide(
       const { orchestrator: state } = spec;
       if (state === undefined) throw new Error("only an orchestrated run takes messages while it sleeps");
       const { state: asleep, visit } = enteredOf(view);
-      const about = { asleep, executionId: `${asleep}#${visit}`, until: input.until };
+      const about = { asleep, executionId: executionIdOf(asleep, visit), until: input.until };
       return { by: "interrupt", choice: { kind: "to", state, input: about } };
     }
     case "answer":
@@ -317,10 +318,10 @@ function again(
   interrupted: Extract<MachineInput, { readonly kind: "interrupted" }>,
 ): Transition {
   const { state, input, visit, arrivedBy } = enteredOf(view);
-  const feedback = interruptedFeedback(`${state}#${visit}`, interrupted);
+  const feedback = interruptedFeedback(executionIdOf(state, visit), interrupted);
   const { orchestrator } = spec;
   if (orchestrator !== undefined && state !== orchestrator) {
-    const ended = { state, executionId: `${state}#${visit}`, status: "interrupted", feedback };
+    const ended = { state, executionId: executionIdOf(state, visit), status: "interrupted", feedback };
     const choosing = { state: orchestrator, input: ended };
     return { effect: { kind: "enter", ...choosing }, patch: { ...patch, enter: choosing }, trace };
   }
@@ -540,7 +541,7 @@ function resultOf(view: MachineView, input: MachineInput): StageResult<Json> | u
   if (input.kind === "event") {
     const { state, visit } = enteredOf(view);
     const attempts = input.ctx?.attempt ?? 1;
-    return eventResult(input.event, input.data, { executionId: `${state}#${visit}`, attempts });
+    return eventResult(input.event, input.data, { executionId: executionIdOf(state, visit), attempts });
   }
   return input.kind === "children" ? fanOutFailure(view, input.ended) : undefined;
 }

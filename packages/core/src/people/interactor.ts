@@ -79,7 +79,8 @@ export function checkAnswer(request: PersonRequest, given: unknown): CheckedAnsw
   }
 }
 
-function isQuestion({ kind }: PersonRequest): boolean {
+/** Whether a request takes a value instead of an approval. */
+export function isQuestion({ kind }: { readonly kind: string }): boolean {
   return kind === "askUser" || kind === "humanState";
 }
 

@@ -11,9 +11,9 @@ import type {
   StepOptions,
   StepRunner,
 } from "../journal/seam.ts";
-import { executionIdOf, stepIds } from "../journal/step-id.ts";
+import { stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
-import { contextOf, type MachineView } from "../machine/machine-state.ts";
+import { contextOf, executionIdOf, type MachineView } from "../machine/machine-state.ts";
 import type { Denied, Execution, MatchedInterrupt } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";

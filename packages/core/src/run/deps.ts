@@ -13,6 +13,8 @@ import type { StateExecutor } from "./executor.ts";
 import type { ConcurrencySlots } from "./limits/concurrency-slot.ts";
 import type { AnswerRule, People } from "./requests/answer.ts";
 
+export const SECURITY_MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
+
 /** What a session provides to a run. All of it lives in the process and none of it is journaled. */
 export interface RunDeps {
   readonly clock: Clock;

@@ -14,7 +14,7 @@ export function eventWords({ event, targets }: LegalEvent): string {
     ];
     return parts.join(", ");
   });
-  return oneLine(`${eventName(event)} ${ways.join("; ")}`);
+  return visibleLine(`${eventName(event)} ${ways.join("; ")}`);
 }
 
 /** An event's name in a sentence. `*` is any that has no name of its own. */
@@ -23,7 +23,7 @@ function eventName(event: string): string {
   return PLAIN.test(event) ? event : JSON.stringify(event);
 }
 
-/** Names and conditions come from files, which must not add lines to a prompt. */
-function oneLine(text: string): string {
+/** Text of a file, a model or a tool that must not add lines to a prompt or to output: what is unseen is written out. */
+export function visibleLine(text: string): string {
   return visible(text).replaceAll("\n", "\\n");
 }

@@ -10,6 +10,7 @@ import { apply, initialState, type MachineState, type MachineView } from "../mac
 import { fromRecordedStart, type RecordedStart, toRecordedStart } from "../machine/recorded-decision.ts";
 import { decide } from "../machine/transition.ts";
 import type { MachineEnd, MachineInput } from "../machine/transition-types.ts";
+import { issuesText } from "../schema/issues.ts";
 import type { ProjectReader, RunDeps } from "./deps.ts";
 import type { Decided, PipelineInRun, RunningChildren, StartedChild } from "./execution.ts";
 import { cancelReason, childMeter, type RunMeter, raceAbort } from "./limits/limits.ts";
@@ -188,7 +189,7 @@ async function checkedStart(
       return { ok: true, choice, run: given };
     }
     if (!checked.value.ok) {
-      const issues = checked.value.issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+      const issues = issuesText(checked.value.issues);
       return { ok: false, reason: `the input of pipeline ${spec.id} does not fit its schema: ${issues}`, run: given };
     }
     const run = deps.secrets.json(checked.value.value);

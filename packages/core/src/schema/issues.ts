@@ -1,3 +1,4 @@
+import { shortened } from "../base/cut-texts.ts";
 import { messageOf } from "../base/errors.ts";
 import { sourcePlaceOf } from "../base/source-place.ts";
 import type { Issue } from "./schema.ts";
@@ -27,6 +28,11 @@ export function refused(found: readonly StandardIssue[]): Refusal {
   return { ok: false, issues };
 }
 
+/** The issues in one line. */
+export function issuesText(issues: readonly Issue[]): string {
+  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+}
+
 /** For a value that is not JSON, by its `jsonFault`. */
 export function notJson(fault: string): Refusal {
   const [path = "$", ...rest] = fault.split(": ");
@@ -46,16 +52,12 @@ export function issuePath(pieces: readonly PropertyKey[]): string {
   const text = pieces.map((piece) => {
     if (typeof piece === "number") return `[${piece}]`;
     const key = String(piece);
-    return /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(key) ? `.${key}` : `[${JSON.stringify(cut(key, 60))}]`;
+    return /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(key) ? `.${key}` : `[${JSON.stringify(shortened(key, 60))}]`;
   });
-  return cut(`$${text.join("")}`, MAX_PATH);
+  return shortened(`$${text.join("")}`, MAX_PATH);
 }
 
 /** A message short enough for a model, whatever value it quotes. */
 export function readableMessage(message: string): string {
-  return cut(message, MAX_MESSAGE);
-}
-
-function cut(text: string, length: number): string {
-  return text.length > length ? `${text.slice(0, length)}…` : text;
+  return shortened(message, MAX_MESSAGE);
 }

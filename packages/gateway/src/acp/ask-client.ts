@@ -19,7 +19,7 @@ import {
   type PersonRequest,
   parseJson,
 } from "@sluice/core";
-import { checkAnswer, messageOf, redactText, visible } from "@sluice/core/runtime";
+import { checkAnswer, isQuestion, messageOf, redactText, visible } from "@sluice/core/runtime";
 import { requestCard } from "@sluice/view/text";
 import { textAt } from "@sluice/view/words";
 import { diffsOf, kindOf, locationsOf, textContent, titleOf, toolCallId } from "./tool-call.ts";
@@ -64,10 +64,6 @@ export function clientInteractor(asker: ClientAsker): Interactor {
       }
     },
   };
-}
-
-function isQuestion({ kind }: PersonRequest): boolean {
-  return kind === "askUser" || kind === "humanState";
 }
 
 async function askApproval(request: PersonRequest, signal: AbortSignal, asker: ClientAsker): Promise<Answer> {

@@ -9,7 +9,7 @@ import type {
   ToolKind,
 } from "@agentclientprotocol/sdk";
 import { field, type Json } from "@sluice/core";
-import { visible } from "@sluice/core/runtime";
+import { shortened, visible, visibleLine } from "@sluice/core/runtime";
 import {
   type CallView,
   type CommandView,
@@ -57,8 +57,8 @@ export function titleOf(tool: string, input: Json | undefined): string {
   const argument = mainArgument({ tool, input })
     .map(({ text }) => text)
     .join("");
-  const title = visible(argument === "" ? tool : `${tool} ${argument}`).replaceAll("\n", "\\n");
-  return title.length > LONGEST_TITLE ? `${title.slice(0, LONGEST_TITLE).toWellFormed()}…` : title;
+  const title = visibleLine(argument === "" ? tool : `${tool} ${argument}`);
+  return shortened(title, LONGEST_TITLE);
 }
 
 /** The files that a call names. */
@@ -151,15 +151,15 @@ function commandState(command: CommandView): { readonly status: ToolCallStatus; 
   const status = state === "running" || state === "ended" ? "in_progress" : state === "ok" ? "completed" : "failed";
   const parts = [stdout, stderr, why, status === "in_progress" ? "" : exitText(command)];
   const text = parts.filter((part) => part !== "").join("\n");
-  return { status, content: text === "" ? [] : [textContent(shortened(text))] };
+  return { status, content: text === "" ? [] : [textContent(cutResult(text))] };
 }
 
 function resultText(output: Json): string {
   const text = textAt(output, "content") || textAt(output, "output") || textAt(output, "stdout");
-  return shortened(typeof output === "string" ? output : text === "" ? JSON.stringify(output, null, 2) : text);
+  return cutResult(typeof output === "string" ? output : text === "" ? JSON.stringify(output, null, 2) : text);
 }
 
-function shortened(text: string): string {
+function cutResult(text: string): string {
   if (text.length <= LONGEST_RESULT) return text;
   return `${text.slice(0, LONGEST_RESULT).toWellFormed()}\n… ${text.length - LONGEST_RESULT} more characters`;
 }

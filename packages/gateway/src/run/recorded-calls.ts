@@ -1,5 +1,7 @@
 // Calls of an agent as the journal has them.
-import { field, type Json, type RunHost } from "@sluice/core";
+
+import type { Json, RunHost } from "@sluice/core";
+import { textField } from "@sluice/core/runtime";
 import { type TranscriptEntry, transcriptEntries } from "@sluice/stages";
 
 /** Where a run has a call. */
@@ -58,9 +60,7 @@ export async function lastCalls(host: Journals, rootId: string): Promise<readonl
 
 /** A refusal has changed nothing, so the call can simply be made again. */
 function isRefusal({ ok, output }: { readonly ok: boolean; readonly output: Json }): boolean {
-  if (ok) return false;
-  const code = field(output, "code");
-  return typeof code === "string" && REFUSALS.has(code);
+  return !ok && REFUSALS.has(textField(output, "code") ?? "");
 }
 
 const REFUSALS: ReadonlySet<string> = new Set([

@@ -1,7 +1,7 @@
 // What an agent reads about its run.
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
-import { visible, visibleJson } from "@sluice/core/runtime";
+import type { Json, JsonObject, PersonRequest } from "@sluice/core";
+import { isQuestion, shortened, textField, visible, visibleJson } from "@sluice/core/runtime";
 import { requestCard } from "@sluice/view/text";
 import type { CallReply, NativeReport, OpenQuestion, ReplyPart } from "./gateway-run-types.ts";
 
@@ -83,7 +83,7 @@ export function lostAnswer(
   reply: CallReply,
 ): readonly ReplyPart[] {
   const line = input === undefined ? "" : visibleJson(input);
-  const call = [visible(tool), line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line].filter((part) => part !== "");
+  const call = [visible(tool), shortened(line, SHOWN)].filter((part) => part !== "");
   const about = `The gateway was restarted. The last call before that was ${call.join(" ")}, with this result:`;
   return [gatewayPart(about), ...partsOf(reply)];
 }
@@ -120,17 +120,14 @@ function wholeOf(request: PersonRequest): string | undefined {
 /** A request in one line, and in full for a form. */
 export function questionOf(request: PersonRequest): OpenQuestion {
   const { runId, requestId, digest, kind, body } = request;
-  const text = (key: string): string => {
-    const value = field(body, key);
-    return typeof value === "string" ? visible(value) : "";
-  };
+  const text = (key: string): string => visible(textField(body, key) ?? "");
   const about: Readonly<Record<PersonRequest["kind"], string>> = {
     grantStageTool: `approve ${text("argsSummary")} (${text("why")})`,
     approveTransition: `approve the transition ${text("event")}: ${text("message")}`,
     askUser: text("question"),
     humanState: text("question"),
   };
-  const answer = kind === "askUser" || kind === "humanState" ? "--value <answer>" : "approve";
+  const answer = isQuestion(request) ? "--value <answer>" : "approve";
   const command = `sluice answer ${runId} ${requestId} --digest ${digest.slice(0, DIGEST_SHOWN)} ${answer}`;
   const whole = wholeOf(request);
   return { runId, requestId, digest, question: about[kind], ...(whole === undefined ? {} : { whole }), command };

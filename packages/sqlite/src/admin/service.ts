@@ -1,8 +1,8 @@
-import { existsSync, lstatSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { isBusy, storeError, storeFault } from "../faults.ts";
-import { findFolder } from "../folder.ts";
+import { findFolder, refuseLink } from "../folder.ts";
 import { isLocked, lock, RECHECK_MS } from "../owners.ts";
 
 /** The right of one process to wake the runs of a store; it ends with the process. */
@@ -53,10 +53,4 @@ export function serviceOf(folder: string): string | undefined {
 function holderIn(pid: string): string {
   const text = existsSync(pid) ? readFileSync(pid, "utf8").trim() : "";
   return /^\d{1,10}$/.test(text) ? `process ${text}` : "another process";
-}
-
-/** A link in a store that came from elsewhere must not redirect what is written. */
-function refuseLink(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
-  throw storeError("store_folder_in_use", `${path} is a link, which a run store never contains; remove it`, { path });
 }

@@ -10,7 +10,7 @@ import {
   type StateSpec,
 } from "@sluice/core";
 import { matchesName } from "@sluice/core/gate";
-import { isObject, pipelinesWithin, problemsError, statesWithin } from "@sluice/core/runtime";
+import { isObject, isTexts, pipelinesWithin, problemsError, statesWithin } from "@sluice/core/runtime";
 import { optionProblems } from "../models/provider-options.ts";
 
 /** The tool that reads skills. */
@@ -125,16 +125,12 @@ function hasModelSettings(options: Readonly<Record<string, unknown>>): boolean {
   const { model, fallbackModels = [], temperature, topP, seed, stopSequences = [], maxOutputTokens } = options;
   const { reasoning, toolChoice, providerOptions, cache } = options;
   return (
-    [fallbackModels, stopSequences].every(isTextList) &&
+    [fallbackModels, stopSequences].every(isTexts) &&
     [model, reasoning, toolChoice].every((text) => text === undefined || typeof text === "string") &&
     [temperature, topP, seed, maxOutputTokens].every((number) => number === undefined || typeof number === "number") &&
     (providerOptions === undefined || isObject(providerOptions)) &&
     (cache === undefined || typeof cache === "boolean")
   );
-}
-
-function isTextList(texts: unknown): boolean {
-  return Array.isArray(texts) && texts.every((text) => typeof text === "string");
 }
 
 function isCompiledSchema(schema: unknown): boolean {

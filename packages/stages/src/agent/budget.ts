@@ -1,4 +1,5 @@
 import { field, type Json, type Usage } from "@sluice/core";
+import { NO_USAGE } from "@sluice/core/runtime";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { costOf } from "../models/pricing/prices.ts";
 import type { ModelFailure, ModelUsage } from "../models/reply/reply.ts";
@@ -26,8 +27,6 @@ export type CallUsage = {
   /** The tokens charged if the provider reported no usage. */
   readonly counted?: { readonly inputTokens: number; readonly outputTokens: number };
 };
-
-export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 
 const NOTHING_SPENT: CallUsage = {};
 

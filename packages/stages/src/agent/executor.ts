@@ -4,7 +4,6 @@ import {
   type ActScope,
   type AvailableTools,
   type CallRequest,
-  field,
   isJsonObject,
   type Json,
   type RefusedTarget,
@@ -13,11 +12,11 @@ import {
   type StateSpec,
   type Usage,
 } from "@sluice/core";
-import { addUsage } from "@sluice/core/runtime";
+import { addUsage, NO_USAGE, textField } from "@sluice/core/runtime";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent, shownTools } from "./agent-spec.ts";
 import { completionStepName } from "./agent-steps.ts";
-import { NO_USAGE, nearWindow } from "./budget.ts";
+import { nearWindow } from "./budget.ts";
 import { completionByChoice } from "./choosing/by-choice.ts";
 import { completionByEvents } from "./completion/by-events.ts";
 import {
@@ -135,7 +134,12 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, calls: 
   const { models, warned } = calls;
   // Counting bytes is slower and needed only for reservations.
   const sizeOf = scope.budget.capped ? Buffer.byteLength : lengthOf;
-  const transcript = new Transcript(textField(init, "system"), textField(init, "first"), prepared.toolsSize, sizeOf);
+  const transcript = new Transcript(
+    textField(init, "system") ?? "",
+    textField(init, "first") ?? "",
+    prepared.toolsSize,
+    sizeOf,
+  );
   const state: AgentState = {
     scope,
     agent,
@@ -392,11 +396,6 @@ function offeredTools(offer: AvailableTools, agent: AgentSpec): readonly Languag
   return shownTools(offer, agent).map(({ name, description, inputSchema }) =>
     functionTool(name, description, inputSchema),
   );
-}
-
-function textField(init: Json, key: string): string {
-  const text = field(init, key);
-  return typeof text === "string" ? text : "";
 }
 
 function reasonOf(signal: AbortSignal): string {

@@ -1,6 +1,6 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { ActScope, RunFault, StepCall, Usage } from "@sluice/core";
-import { addUsage, itemKeyOf, type LimitHit } from "@sluice/core/runtime";
+import { addUsage, itemKeyOf, type LimitHit, NO_USAGE } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { mostOf } from "../models/pricing/prices.ts";
@@ -18,7 +18,7 @@ import {
   replayedCompletion,
   usageOfStep,
 } from "./agent-steps.ts";
-import { type CallUsage, maxOutput, NO_USAGE, readReservation, spentOn, spentOnFailure } from "./budget.ts";
+import { type CallUsage, maxOutput, readReservation, spentOn, spentOnFailure } from "./budget.ts";
 import type { Completion } from "./completion/completion.ts";
 import { type Message, messagesAsPrompt, NO_MESSAGES, readMessages, takesMessages } from "./messages.ts";
 import type { ModelCaller, ModelOutcome, ModelPlace, ModelRequest } from "./model-call.ts";

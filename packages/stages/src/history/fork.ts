@@ -1,6 +1,6 @@
 import { field, type Json, type JsonObject, type RunCopy, type RunJournal, SluiceError } from "@sluice/core";
 import { forkPointsOf, readEvents, recordsBefore } from "@sluice/core/host";
-import { didYouMean, type ForkPoint } from "@sluice/core/runtime";
+import { didYouMean, type ForkPoint, textField } from "@sluice/core/runtime";
 import type { ChangeOptions } from "./pipeline-changes.ts";
 
 export interface ForkRunOptions extends ChangeOptions {
@@ -104,8 +104,8 @@ const CHANGE_KIND = / \((?:created|changed|removed)\)$/;
 
 /** The changed files; undefined if unknown. */
 function filesIn(facts: Json | undefined): readonly string[] | undefined {
-  const path = field(facts, "path");
-  if (typeof path === "string" && field(facts, "after") !== undefined) return [path];
+  const path = textField(facts, "path");
+  if (path !== undefined && field(facts, "after") !== undefined) return [path];
   const changed = field(facts, "changed");
   if (!Array.isArray(changed) || field(facts, "compared") !== true) return undefined;
   return changed.flatMap((file: Json) => (typeof file === "string" ? [file.replace(CHANGE_KIND, "")] : []));

@@ -21,6 +21,7 @@ import {
   redactText,
   type SecretFilter,
   statesWithin,
+  textField,
 } from "@sluice/core/runtime";
 import { type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
 
@@ -281,6 +282,5 @@ function changedFiles(what: string, before: Json | undefined, now: readonly File
 }
 
 function textAt(value: Json, key: string): string {
-  const found = field(value, key);
-  return typeof found === "string" ? found : "";
+  return textField(value, key) ?? "";
 }

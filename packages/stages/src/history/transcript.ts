@@ -1,5 +1,5 @@
 import { field, isJson, type JournalRecord, type Json, parseJson } from "@sluice/core";
-import { denialIn, type RecordedVerdict, readVerdicts, redactJson, redactText } from "@sluice/core/runtime";
+import { denialIn, type RecordedVerdict, readVerdicts, redactJson, redactText, textField } from "@sluice/core/runtime";
 import { type AgentStepRef, parseAgentStep } from "../agent/agent-steps.ts";
 import { invalidCompletion } from "../agent/completion/completion.ts";
 import { callId } from "../agent/transcript.ts";
@@ -190,6 +190,5 @@ function itemsOf(value: Json | undefined): readonly Json[] {
 }
 
 function textOf(value: Json | undefined, key: string): string {
-  const text = field(value, key);
-  return typeof text === "string" ? text : "";
+  return textField(value, key) ?? "";
 }

@@ -15,6 +15,7 @@ import {
   type CompiledTemplate,
   createReport,
   isObject,
+  issuesText,
   type Report,
   schemaAt,
   stateSpec,
@@ -167,10 +168,8 @@ function defaultAt(
     return undefined;
   }
   const verdict = output.check(own.value);
-  if (!(verdict instanceof Promise) && !verdict.ok) {
-    const issues = verdict.issues.map(({ path, message }) => `${path} ${message}`).join("; ");
-    report.add("onDeadline.answer", `does not fit the schema of the answer: ${issues}`);
-  }
+  if (!(verdict instanceof Promise) && !verdict.ok)
+    report.add("onDeadline.answer", `does not fit the schema of the answer: ${issuesText(verdict.issues)}`);
   return { answer: own.value };
 }
 

@@ -1,9 +1,6 @@
 // What the kinds of state that run no model share.
-import type { ActOutcome, ActScope, AnyState, FailureCode, Json, Out, StateCommon } from "@sluice/core";
-import { type CommonOptions, type CompiledTemplate, type Report, readTemplate } from "@sluice/core/runtime";
-
-/** What a state reads upstream of the states that it names in `reads`. */
-export type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
+import type { ActOutcome, ActScope, AnyState, FailureCode, Json, Reads, StateCommon } from "@sluice/core";
+import { type CommonOptions, type CompiledTemplate, NO_USAGE, type Report, readTemplate } from "@sluice/core/runtime";
 
 /** What only matters where tools are called. */
 type OfTools = "allowedTools" | "onCall" | "sandbox" | "env";
@@ -18,20 +15,23 @@ export interface ErasedCommon extends Omit<CommonOptions, OfTools> {
   readonly reads?: unknown;
 }
 
-const NONE = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } } as const;
+/** What a state used that ran no model. */
+export const NO_TURNS = { turns: 0, usage: NO_USAGE } as const;
 
-export function completed(output: Json): ActOutcome {
-  return { ...NONE, status: "completed", output };
+type Outcome<S extends ActOutcome["status"]> = Extract<ActOutcome, { readonly status: S }>;
+
+export function completed(output: Json): Outcome<"completed"> {
+  return { ...NO_TURNS, status: "completed", output };
 }
 
-export function failed(code: FailureCode, message: string, detail?: Json): ActOutcome {
-  return { ...NONE, status: "failed", code, message, ...(detail === undefined ? {} : { detail }) };
+export function failed(code: FailureCode, message: string, detail?: Json): Outcome<"failed"> {
+  return { ...NO_TURNS, status: "failed", code, message, ...(detail === undefined ? {} : { detail }) };
 }
 
 /** The end of an execution whose signal has aborted. */
-export function cancelled({ signal }: Pick<ActScope, "signal">): ActOutcome {
+export function cancelled({ signal }: Pick<ActScope, "signal">): Outcome<"cancelled"> {
   const reason: unknown = signal.reason;
-  return { ...NONE, status: "cancelled", reason: reason instanceof Error ? reason.message : "cancelled" };
+  return { ...NO_TURNS, status: "cancelled", reason: reason instanceof Error ? reason.message : "cancelled" };
 }
 
 /** Compiles a text with templates. One that cannot be read is reported, and renders as nothing. */

@@ -12,9 +12,8 @@ import {
   type StateExecutor,
 } from "@sluice/core";
 import { type CompiledTemplate, isObject } from "@sluice/core/runtime";
+import { completed, failed, NO_TURNS } from "./kind-common.ts";
 import { type CompiledStep, type SavedOutput, STEPS, stepsOf } from "./steps-state.ts";
-
-const NONE = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } } as const;
 
 /** The executor of states that run steps. */
 export const stepsExecutor: StateExecutor = {
@@ -31,9 +30,7 @@ export const stepsExecutor: StateExecutor = {
     }
     const { previous, outputs, changes } = progress;
     return {
-      ...NONE,
-      status: "completed",
-      output: steps.length === 0 ? null : previous,
+      ...completed(steps.length === 0 ? null : previous),
       adds: { upstream: outputs, ...(Object.keys(changes).length === 0 ? {} : { context: changes }) },
     };
   },
@@ -92,7 +89,7 @@ function resumed({ ctx, stateId, pauses }: ActScope): Progress | undefined {
 
 function paused({ stateId }: ActScope, { outputs, previous, changes, answer = null }: Progress): ActOutcome {
   const resume = { state: stateId, outputs, previous, changes };
-  return { ...NONE, status: "paused", request: { answer, [RESUME]: resume } };
+  return { ...NO_TURNS, status: "paused", request: { answer, [RESUME]: resume } };
 }
 
 async function ask(
@@ -112,9 +109,9 @@ async function ask(
     return { progress: { ...after(step, value, context, progress), answer: value } };
   }
   const { cause, reason } = answered;
-  if (cause === "cancelled") return { outcome: { ...NONE, status: "cancelled", reason: reason ?? cause } };
+  if (cause === "cancelled") return { outcome: { ...NO_TURNS, status: "cancelled", reason: reason ?? cause } };
   const message = `${step.name}: no one answered the question (${cause}${reason === undefined ? "" : `: ${reason}`})`;
-  return { outcome: { ...NONE, status: "failed", code: "unanswered", message, detail: { step: step.name, cause } } };
+  return { outcome: failed("unanswered", message, { step: step.name, cause }) };
 }
 
 /** A text with its templates replaced. One that leads nowhere fails the state. */
@@ -130,7 +127,7 @@ function rendered(
   } catch (thrown) {
     if (!(thrown instanceof SluiceError) || thrown.code !== "prompt_unresolved") throw thrown;
     const message = `${name}: ${thrown.message}`;
-    return { outcome: { ...NONE, status: "failed", code: "hook", message, detail: { step: name } } };
+    return { outcome: failed("hook", message, { step: name }) };
   }
 }
 
@@ -153,12 +150,11 @@ async function run(
   }
   const input = { ...inputOf(ctx, progress, Object.fromEntries(read)), ...step.input, ...texts };
   const [end] = await scope.runChildren(name, [{ key: name, pipeline, input, context }]);
-  if (end === undefined) return { outcome: { ...NONE, status: "cancelled", reason: "cancelled" } };
+  if (end === undefined) return { outcome: { ...NO_TURNS, status: "cancelled", reason: "cancelled" } };
   if (end.status !== "completed") {
     const { code, message } = end;
-    if (end.status === "cancelled") return { outcome: { ...NONE, status: "cancelled", reason: message } };
-    const detail = { step: name, code };
-    return { outcome: { ...NONE, status: "failed", code: "fan_out", message: `${name} failed: ${message}`, detail } };
+    if (end.status === "cancelled") return { outcome: { ...NO_TURNS, status: "cancelled", reason: message } };
+    return { outcome: failed("fan_out", `${name} failed: ${message}`, { step: name, code }) };
   }
   const next = after(step, end.output, context, progress);
   const changes = savedFrom(step.saveContext, { ...next.changes }, context, (from) => {

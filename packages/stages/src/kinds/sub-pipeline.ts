@@ -6,6 +6,7 @@ import {
   type In,
   type Json,
   type Out,
+  type Reads,
   type Schema,
   SluiceError,
   type StageContext,
@@ -22,15 +23,7 @@ import {
   templateValue,
   toJsonValue,
 } from "@sluice/core/runtime";
-import {
-  cancelled,
-  completed,
-  type ErasedCommon,
-  failed,
-  type KindCommon,
-  type Reads,
-  templateAt,
-} from "./kind-common.ts";
+import { cancelled, completed, type ErasedCommon, failed, type KindCommon, templateAt } from "./kind-common.ts";
 
 const SUB_PIPELINE = "subPipeline";
 

@@ -14,8 +14,10 @@ import {
   type CompiledTemplate,
   createReport,
   isObject,
+  LAST_DATE,
   type Report,
   redactText,
+  shortened,
   stateSpec,
 } from "@sluice/core/runtime";
 import { type Duration, parseDuration } from "./duration.ts";
@@ -121,11 +123,12 @@ function untilOf(init: Json, started: number): PointInTime {
   const until = field(init, "until");
   const read = readPointInTime(until);
   if (read.ok || typeof until !== "string") return read;
-  return { ok: false, message: `until ${read.message}; its template gave ${JSON.stringify(shortened(until))}` };
+  return {
+    ok: false,
+    message: `until ${read.message}; its template gave ${JSON.stringify(shortened(redactText(until), 100))}`,
+  };
 }
 
-/** The last point in time that a date can hold, in epoch milliseconds. */
-const LAST = 8.64e15;
 const NUMBER = /^\d{1,16}$/;
 /** A date, or a date and a time with its offset: without one, it would mean another time in another process. */
 const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
@@ -136,13 +139,9 @@ function readPointInTime(value: unknown): PointInTime {
   const text = typeof value === "string" ? value.trim() : undefined;
   const at =
     text === undefined ? value : NUMBER.test(text) ? Number(text) : ISO.test(text) ? Date.parse(text) : undefined;
-  return typeof at === "number" && Number.isInteger(at) && at > 0 && at <= LAST
+  return typeof at === "number" && Number.isInteger(at) && at > 0 && at <= LAST_DATE
     ? { ok: true, at }
     : { ok: false, message: wanted };
-}
-
-function shortened(text: string): string {
-  return text.length > 100 ? `${redactText(text).slice(0, 100)}…` : text;
 }
 
 function timerOf(options: unknown): TimerSpec {

@@ -1,6 +1,6 @@
 // Which models read images and documents in the results of tools, and in which form they get them.
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
-import { visible } from "@sluice/core/runtime";
+import { visibleLine } from "@sluice/core/runtime";
 import { withCalls } from "./model.ts";
 
 const PNG_JPEG_WEBP = ["image/png", "image/jpeg", "image/webp"];
@@ -142,7 +142,7 @@ const LONGEST_NAME = 200;
 /** On one line, because a repository or a tool chose the name, and in a user message it must not read as one. */
 function shownName(name: string | undefined): string {
   if (name === undefined) return "a file";
-  return visible(name.slice(0, LONGEST_NAME).toWellFormed()).replaceAll("\n", "\\n");
+  return visibleLine(name.slice(0, LONGEST_NAME).toWellFormed());
 }
 
 function asUserParts({ filename, mediaType, data }: FileOutput) {

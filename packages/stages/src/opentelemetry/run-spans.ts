@@ -1,6 +1,6 @@
 import type { Attributes } from "@opentelemetry/api";
 import { type EventDraft, field, type Json } from "@sluice/core";
-import { itemKeyOf } from "@sluice/core/runtime";
+import { itemKeyOf, parseExecutionId } from "@sluice/core/runtime";
 import type {
   Activity,
   ActivityEnd,
@@ -76,7 +76,7 @@ export class RunSpans implements RunTelemetry {
     const current = this.#attempt;
     if (current?.executionId === executionId && current.attempt === attempt) return;
     this.#closeAttempt(at);
-    const stage = executionId.slice(0, executionId.lastIndexOf("#"));
+    const { state: stage } = parseExecutionId(executionId);
     const key = itemKeyOf(this.#runId, stage);
     const agent = AGENT_KINDS.has(this.#run.kinds.get(stage) ?? "");
     const shared = {

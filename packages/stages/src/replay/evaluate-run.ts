@@ -1,5 +1,4 @@
 import {
-  field,
   type Json,
   type JsonObject,
   type Pipeline,
@@ -14,6 +13,7 @@ import { readEvents, verifyJournal } from "@sluice/core/host";
 import {
   checkSession,
   createConcurrencySlots,
+  parseExecutionId,
   problemsError,
   type RecordDifference,
   type RunDeps,
@@ -21,7 +21,9 @@ import {
   replayClock,
   replayPipeline,
   replayTools,
+  SECURITY_MODES,
   type SecretFilter,
+  textField,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
 import { parseAgentStep } from "../agent/agent-steps.ts";
@@ -167,7 +169,7 @@ function recordedModels(
     for (const record of records) {
       if (record.phase !== "open" || parseAgentStep(record.stepId)?.kind !== "model") continue;
       for (const { type, executionId = "", data: turn } of readEvents(runId, record)) {
-        const state = executionId.split("#", 1)[0] ?? "";
+        const { state } = parseExecutionId(executionId);
         if (type === "turn.started" && typeof turn.model === "string" && !byState.has(state))
           byState.set(state, turn.model);
       }
@@ -234,16 +236,14 @@ function describe({ runId, seq, stepId, part, path, event }: RecordDifference, l
   return `${parts.join(", ")}, ${partName}${path === "$" ? "" : ` at ${path}`}`;
 }
 
-const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
-
 function modeIn({ mode }: JsonObject): SecurityMode {
-  return MODES.find((known) => known === mode) ?? "ask";
+  return SECURITY_MODES.find((known) => known === mode) ?? "ask";
 }
 
 function namesIn(tools: Json | undefined): readonly string[] {
   return (Array.isArray(tools) ? tools : []).flatMap((tool: Json) => {
-    const name = field(tool, "name");
-    return typeof name === "string" ? [name] : [];
+    const name = textField(tool, "name");
+    return name === undefined ? [] : [name];
   });
 }
 

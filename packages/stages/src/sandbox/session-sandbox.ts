@@ -125,7 +125,8 @@ export async function probeSandbox(
   return sandbox;
 }
 
-const MODES: readonly SandboxMode[] = ["off", "try", "require"];
+/** From the least strict to the strictest. */
+export const SANDBOX_MODES: readonly SandboxMode[] = ["off", "try", "require"];
 
 /** Checks the settings of a sandbox. Throws Validation `sandbox_invalid` with all problems. */
 export function readSandboxSettings(option: SandboxMode | SandboxSettings | undefined): SandboxSettings {
@@ -136,7 +137,11 @@ export function readSandboxSettings(option: SandboxMode | SandboxSettings | unde
   };
   const { mode, network, scratch, hidden, variables, ...unknown } = settings;
   for (const name of Object.keys(unknown)) must(false, name, "is not a field of a sandbox");
-  must(mode === undefined || MODES.includes(mode), "mode", `must be ${MODES.map((one) => `"${one}"`).join(" or ")}`);
+  must(
+    mode === undefined || SANDBOX_MODES.includes(mode),
+    "mode",
+    `must be ${SANDBOX_MODES.map((one) => `"${one}"`).join(" or ")}`,
+  );
   must(network === undefined || typeof network === "boolean", "network", "must be true or false");
   const isList = (value: unknown, fits: (item: unknown) => boolean): boolean =>
     value === undefined || (Array.isArray(value) && value.every(fits));
@@ -167,5 +172,5 @@ function isPlainVariable(name: string): boolean {
 
 /** Whether `now` is weaker than the recorded mode. A resume may only keep the mode or make it stricter. */
 export function isLowered(recorded: Json | undefined, now: SandboxMode): boolean {
-  return MODES.slice(MODES.indexOf(now) + 1).some((stricter) => stricter === recorded);
+  return SANDBOX_MODES.slice(SANDBOX_MODES.indexOf(now) + 1).some((stricter) => stricter === recorded);
 }

@@ -13,12 +13,12 @@ export interface SystemKeys {
 const KEYS = /^(?:g?shadow-?|ssh_host_.*_key|.*\.key|.*\.keytab|opasswd)$/;
 
 /** Finds what not every user may read: the superuser's commands must not read it either. */
-export function systemKeys(folder = "/etc"): SystemKeys {
+export function systemKeys(): SystemKeys {
   const files: string[] = [];
   const folders: string[] = [];
-  const queue = [folder];
+  const queue = ["/etc"];
   for (let at = 0; at < queue.length; at += 1) {
-    const parent = queue[at] ?? folder;
+    const parent = queue[at] ?? "";
     for (const entry of entriesIn(parent)) {
       if (entry.isSymbolicLink()) continue;
       const path = join(parent, entry.name);

@@ -1,5 +1,5 @@
-import { type Clock, field, isSluiceError, type PipelineSpec, type ProgramEnd, type RunProgram } from "@sluice/core";
-import { type CallAround, parseSiblingId, pipelinesWithin } from "@sluice/core/runtime";
+import { type Clock, isSluiceError, type PipelineSpec, type ProgramEnd, type RunProgram } from "@sluice/core";
+import { type CallAround, parseSiblingId, pipelinesWithin, textField } from "@sluice/core/runtime";
 import { callModel, type ModelCaller, type ModelOutcome } from "../agent/model-call.ts";
 import { guarded } from "./guarded.ts";
 import type {
@@ -92,8 +92,8 @@ const LOST: ModelCallEnd = { ok: false, code: "model_call_failed", aborted: fals
 
 function endOf({ status, events }: ProgramEnd): ActivityEnd {
   const finished = events.find(({ type }) => type === "run.finished");
-  const code = field(field(finished?.data ?? null, "error"), "code");
-  return typeof code === "string" ? { status, code } : { status };
+  const code = textField(finished?.data.error, "code");
+  return code === undefined ? { status } : { status, code };
 }
 
 function stoppedBy(thrown: unknown): ActivityEnd {

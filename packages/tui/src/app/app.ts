@@ -1,9 +1,8 @@
 import type { Answer } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import { messageOf, rootRunId } from "@sluice/core/runtime";
 import { type MessageKind, sendMessage } from "@sluice/stages";
 import { type RunView, stateLabel } from "@sluice/view";
 import { headOf, type Line } from "@sluice/view/text";
-import { rootOf } from "@sluice/view/words";
 import type { CardView } from "../cards/card.ts";
 import { CardController, type NamedCard } from "../cards/card-controller.ts";
 import type { Card } from "../cards/card-stack.ts";
@@ -76,7 +75,7 @@ export class App implements Steering {
     );
     this.#cards = new CardController({
       now: () => this.now(),
-      runOf: (runId) => this.#runs.get(rootOf(runId))?.run,
+      runOf: (runId) => this.#runs.get(rootRunId(runId))?.run,
       secretsToward: (runId, host) => this.engine.secretsToward(runId, host),
       say: (text, tone) => this.say(text, tone),
       changed: () => this.#throttle.soon(),
@@ -280,7 +279,7 @@ export class App implements Steering {
     const from = this.now();
     await sendMessage(host, runId, message.text, message.by, kind);
     this.#outbox.add({ ...message, from, to: this.now() });
-    this.#runChanged(rootOf(runId));
+    this.#runChanged(rootRunId(runId));
   }
 
   ask(question: NewQuestion): void {

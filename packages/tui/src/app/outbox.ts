@@ -1,5 +1,5 @@
+import { rootRunId } from "@sluice/core/runtime";
 import type { RunView } from "@sluice/view";
-import { rootOf } from "@sluice/view/words";
 
 /** A message that this app sent to a run. */
 export interface SentMessage {
@@ -31,7 +31,7 @@ export class Outbox {
 
   /** Those to a run and to the runs below it, oldest first. */
   of(rootId: string): readonly SentMessage[] {
-    return this.#waiting.filter(({ runId }) => rootOf(runId) === rootId);
+    return this.#waiting.filter(({ runId }) => rootRunId(runId) === rootId);
   }
 
   /** Removes what a run has read, and all of a run that has ended. */

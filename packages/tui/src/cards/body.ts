@@ -1,8 +1,8 @@
 import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
+import { isQuestion } from "@sluice/core/runtime";
 import { headAndTail, type Line, labelled, quoted, sentence, verbatim } from "@sluice/view/text";
 import { count, moment, textAt } from "@sluice/view/words";
 import { MOST_SHOWN, sizeOf } from "../user/approval-check.ts";
-import { isQuestion } from "../user/send-answer.ts";
 import type { Card } from "./card-stack.ts";
 import { changeLines, type FileNow } from "./change.ts";
 import { choicesOf, valueText } from "./form.ts";

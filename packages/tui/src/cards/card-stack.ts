@@ -1,9 +1,10 @@
 import type { Answer, OpenRequest, SignalOutcome } from "@sluice/core";
+import { isQuestion } from "@sluice/core/runtime";
 import type { RunRequest } from "@sluice/view";
 import { cleanInline } from "@sluice/view/text";
 import { type Editor, EMPTY_EDITOR } from "../composer/editing/editor.ts";
 import { approvalFault } from "../user/approval-check.ts";
-import { isQuestion, pastTense, refusalOf } from "../user/send-answer.ts";
+import { pastTense, refusalOf } from "../user/send-answer.ts";
 import { type Form, formOf } from "./form.ts";
 
 /** An open request and how it can be answered. */

@@ -1,11 +1,10 @@
 import type { Json } from "@sluice/core";
-import { itemKeyOf, parseRequestId, parseSiblingId } from "@sluice/core/runtime";
+import { isQuestion, itemKeyOf, parseRequestId, parseSiblingId, rootRunId } from "@sluice/core/runtime";
 import { timeLeft } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
 import { timeAt } from "@sluice/view/words";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
-import { isQuestion } from "../user/send-answer.ts";
 import {
   type Card,
   type CardStack,
@@ -171,8 +170,8 @@ export function askerOf(request: Card["request"]): readonly string[] {
 
 function partsOf({ runId, requestId, kind, body }: Card["request"]): readonly string[] {
   const tool = kind === "grantStageTool" && typeof body.tool === "string" ? [body.tool.slice(0, 200)] : [];
-  const path = runId.split("/");
-  const run = [...(path.length > 1 ? [siblingOf(runId, requestId)] : []), `run ${(path[0] ?? "").slice(0, 100)}`];
+  const root = rootRunId(runId);
+  const run = [...(root === runId ? [] : [siblingOf(runId, requestId)]), `run ${root.slice(0, 100)}`];
   if (kind === "approveTransition" || kind === "humanState") {
     const execution = typeof body.executionId === "string" ? body.executionId : requestId;
     return [execution.slice(0, 200), ...run];

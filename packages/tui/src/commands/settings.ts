@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { SecurityMode } from "@sluice/core/gate";
+import { SECURITY_MODES } from "@sluice/core/runtime";
 import { MODEL_PROVIDERS } from "@sluice/stages/runtime";
 import { type Command, usageError } from "../app/command.ts";
 
@@ -29,8 +29,6 @@ function faultIn(id: string): string | undefined {
   return id === prefix || id.includes("<") ? `${id} names no model; ${forms}` : undefined;
 }
 
-const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
-
 export const mode: Command = {
   name: "mode",
   description: "set the mode of stages without an envelope, for later runs",
@@ -41,8 +39,8 @@ export const mode: Command = {
       app.say(`later runs: ${app.engine.flags.mode ?? "the project's mode, else ask"}`);
       return;
     }
-    const chosen = MODES.find((known) => known === words);
-    if (chosen === undefined) throw usageError(`${words} is not a mode; the modes are ${MODES.join(", ")}`);
+    const chosen = SECURITY_MODES.find((known) => known === words);
+    if (chosen === undefined) throw usageError(`${words} is not a mode; the modes are ${SECURITY_MODES.join(", ")}`);
     app.engine.set({ mode: chosen });
     app.say(`later runs use mode ${chosen}; stages with an envelope are not affected`, "good");
   },

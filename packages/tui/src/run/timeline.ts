@@ -1,4 +1,5 @@
 import type { SluiceEvent } from "@sluice/core";
+import { runDepth } from "@sluice/core/runtime";
 import { executionKey, reduceRun, span, stateLabel } from "@sluice/view";
 import { cleanInline, cut, type Line, type Style } from "@sluice/view/text";
 import { type AuditFilter, describeEvent, type EventLine, matchesFilter } from "@sluice/view/words";
@@ -21,13 +22,10 @@ export function timeline(events: readonly SluiceEvent[], filter: TimelineFilter 
   const rootId = events[0]?.runId ?? "";
   const reducer = reduceRun(rootId);
   return events
-    .map((event) => rowOf(event, depthBelow(rootId, event.runId), reducer.event(event) ?? describeEvent(event)))
+    .map((event) =>
+      rowOf(event, runDepth(event.runId) - runDepth(rootId), reducer.event(event) ?? describeEvent(event)),
+    )
     .filter((row) => isWanted(row, filter));
-}
-
-/** Levels of a run below the root: each adds a fan-out and a key to the id. */
-function depthBelow(rootId: string, runId: string): number {
-  return (runId.split("/").length - rootId.split("/").length) / 2;
 }
 
 const TIME = 10;

@@ -1,3 +1,4 @@
+import { rootRunId } from "@sluice/core/runtime";
 import {
   type ExecutionView,
   moneyOf,
@@ -78,9 +79,7 @@ export class FrameRenderer {
     const current = openCardOf(cards);
     if (current !== undefined && question === undefined && viewer === undefined) {
       this.#bodies.keep(cards.cards);
-      const view = [state.view, ...state.others].find(
-        (one) => one?.runId === current.card.request.runId.split("/", 1)[0],
-      );
+      const view = [state.view, ...state.others].find((one) => one?.runId === rootRunId(current.card.request.runId));
       const body = this.#bodies.lines(current.card, view, bodyWidth(width), current.open.all);
       parts.push({
         name: "card",

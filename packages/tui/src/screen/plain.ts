@@ -1,5 +1,6 @@
 import { clearLine, createInterface, cursorTo, type Interface } from "node:readline";
 import type { Clock } from "@sluice/core";
+import { rootRunId } from "@sluice/core/runtime";
 import type { Line } from "@sluice/view/text";
 import type { App } from "../app/app.ts";
 import type { Question } from "../app/overlay/question.ts";
@@ -72,7 +73,7 @@ function serve(app: App, lines: Interface, { print, width, env, isPasted }: Serv
       const { card } = named;
       if (printed.has(card.key)) continue;
       printed.add(card.key);
-      const run = [view, ...others].find((one) => one?.runId === card.request.runId.split("/", 1)[0]);
+      const run = [view, ...others].find((one) => one?.runId === rootRunId(card.request.runId));
       print(requestLines(named, bodies.lines(card, run, width(), false), waiting.length));
     }
     if (question !== undefined && question !== shown) {

@@ -7,8 +7,8 @@ import {
   type SluiceEvent,
 } from "@sluice/core";
 import { startedUnsandboxed } from "@sluice/core/gate";
-import type { CodeScope } from "@sluice/core/runtime";
-import { eventsOf, readRunStarted, rootOf } from "@sluice/view/words";
+import { type CodeScope, rootRunId } from "@sluice/core/runtime";
+import { eventsOf, readRunStarted } from "@sluice/view/words";
 import { answerPayload, sendAnswer } from "./send-answer.ts";
 
 /**
@@ -23,7 +23,7 @@ export async function answerRouteOf(
   runId: string,
   events: readonly SluiceEvent[],
 ): Promise<AnswerRoute> {
-  const rootId = rootOf(runId);
+  const rootId = rootRunId(runId);
   const { answers } = await readRunStarted(host, rootId);
   const isOwned = (await host.get(rootId))?.owner !== undefined;
   if (answers === "any" || !startedUnsandboxed(events, isOwned)) return "freely";
@@ -37,7 +37,7 @@ export function needsProof({ kind }: Answer): boolean {
 
 /** What a request's code is bound to: the process that waits for the answer now. */
 export async function codeScopeOf(host: RunHost, { runId, requestId }: OpenRequest): Promise<CodeScope> {
-  const rootId = rootOf(runId);
+  const rootId = rootRunId(runId);
   const records = (await host.get(rootId))?.records ?? 0;
   const last = (await host.records(rootId, Math.max(0, records - 1))).at(-1);
   if (last !== undefined) return { runId, requestId, incarnation: last.incarnation };
@@ -46,7 +46,7 @@ export async function codeScopeOf(host: RunHost, { runId, requestId }: OpenReque
 
 /** Why an answer is not sent, and what to do instead. */
 export function unprovenText(route: Exclude<AnswerRoute, "freely">, { runId, requestId }: OpenRequest): string {
-  const root = rootOf(runId);
+  const root = rootRunId(runId);
   const why = `not sent: run ${root} started processes without a sandbox, and any of them could send this answer to ${requestId}`;
   return route === "code"
     ? `${why}; answer in the terminal that executes the run, or with --code and the code that it shows`
@@ -54,7 +54,7 @@ export function unprovenText(route: Exclude<AnswerRoute, "freely">, { runId, req
 }
 
 export function wrongCodeText({ runId, requestId }: OpenRequest): string {
-  return `not sent: this is not the code of ${requestId}: it is mistyped, or belongs to another request or to an earlier process; the terminal that executes ${rootOf(runId)} shows the code of each waiting request`;
+  return `not sent: this is not the code of ${requestId}: it is mistyped, or belongs to another request or to an earlier process; the terminal that executes ${rootRunId(runId)} shows the code of each waiting request`;
 }
 
 /** Answers a run of another process. Throws Validation `answer_unproven` if the answer could not count. */
@@ -64,7 +64,7 @@ export async function answerElsewhere(
   answer: Answer,
   by: string,
 ): Promise<SignalOutcome> {
-  const root = rootOf(request.runId);
+  const root = rootRunId(request.runId);
   const route = needsProof(answer) ? await answerRouteOf(host, root, await eventsOf(host, root)) : "freely";
   if (route !== "freely") throw new SluiceError("Validation", "answer_unproven", unprovenText(route, request));
   return await sendAnswer(host, request, answerPayload(request, answer), by);

@@ -8,8 +8,7 @@ import {
   type RunHost,
   type SignalOutcome,
 } from "@sluice/core";
-import { checkAnswer, numberField, type SecretFilter } from "@sluice/core/runtime";
-import { rootOf } from "@sluice/view/words";
+import { checkAnswer, isQuestion, numberField, rootRunId, type SecretFilter } from "@sluice/core/runtime";
 
 /** A typed answer, or what is wrong with it. */
 export type TypedAnswer =
@@ -23,18 +22,13 @@ export function shortDigest(digest: string): string {
   return digest.slice(0, SHOWN_DIGITS);
 }
 
-/** Whether a request takes a value instead of an approval. */
-export function isQuestion({ kind }: { readonly kind: string }): boolean {
-  return kind === "askUser" || kind === "humanState";
-}
-
 /** The arguments of `sluice` that answer exactly this request, without the answer itself. */
 export function answerCommand({
   runId,
   requestId,
   digest,
 }: Pick<OpenRequest, "runId" | "requestId" | "digest">): readonly string[] {
-  return ["answer", rootOf(runId), requestId, "--digest", shortDigest(digest)];
+  return ["answer", rootRunId(runId), requestId, "--digest", shortDigest(digest)];
 }
 
 /** The same with an answer to complete. `proof` is what proves that a person gives it. */

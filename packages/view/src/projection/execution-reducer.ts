@@ -1,7 +1,7 @@
-import { field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/core";
-import { addUsage, itemKeyOf } from "@sluice/core/runtime";
+import { field, type LiveChunk, type SluiceEvent } from "@sluice/core";
+import { addUsage, itemKeyOf, NO_USAGE, parseExecutionId } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
-import { type EventContext, type EventLine, parseExecutionId } from "../words/describe-event.ts";
+import type { EventContext, EventLine } from "../words/describe-event.ts";
 import { numberAt, textAt, textsAt, timeAt, usageAt } from "../words/fields.ts";
 import type { ExecutionStatus } from "../words/symbols.ts";
 import { oneLine } from "../words/words.ts";
@@ -11,7 +11,6 @@ import { type KindEntry, KindReducer } from "./kind-reducer.ts";
 import { LiveText } from "./live-text.ts";
 import type { BoundaryItem, ExecutionView, ModelUsage, Rest, TranscriptItem, TurnView } from "./run-view.ts";
 
-export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 const ENDS: ReadonlySet<string> = new Set<ExecutionStatus>(["completed", "failed", "skipped", "paused", "cancelled"]);
 
 /** Events that a transcript shows as notes; calls are items themselves. */
@@ -97,7 +96,7 @@ export class ExecutionReducer {
     this.key = executionKey(runId, executionId);
     this.runId = runId;
     this.executionId = executionId;
-    const { stateId, visit } = parseExecutionId(executionId);
+    const { state: stateId, visit } = parseExecutionId(executionId);
     this.stateId = stateId;
     this.item = itemKeyOf(runId, stateId);
     this.#visit = visit;

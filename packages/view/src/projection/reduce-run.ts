@@ -1,12 +1,12 @@
 import { field, type LiveChunk, type OpenRequest, type RunEnd, type SluiceEvent } from "@sluice/core";
-import { addUsage, parseSiblingId } from "@sluice/core/runtime";
+import { addUsage, NO_USAGE, parseSiblingId, textField } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { describeEvent, type EventLine } from "../words/describe-event.ts";
 import { numberAt, textAt } from "../words/fields.ts";
 import { isUnfinished } from "../words/symbols.ts";
 import { ListBuilder } from "./append-only-list.ts";
 import { DecisionReducer } from "./decision-reducer.ts";
-import { ExecutionReducer, executionKey, NO_USAGE, noteOf, type ReducerContext } from "./execution-reducer.ts";
+import { ExecutionReducer, executionKey, noteOf, type ReducerContext } from "./execution-reducer.ts";
 import { RunTree } from "./graph/run-tree.ts";
 import type { KindEntry } from "./kind-reducer.ts";
 import { OpenRequests } from "./open-requests.ts";
@@ -89,8 +89,7 @@ interface Changes {
 
 /** The run that a forked run was copied from; undefined for a run that is not a fork. */
 function copiedFromIn({ data }: SluiceEvent): string | undefined {
-  const origin = field(data.forkedFrom, "runId");
-  return typeof origin === "string" ? origin : undefined;
+  return textField(data.forkedFrom, "runId");
 }
 
 class Reducer implements RunReducer {

@@ -2,8 +2,9 @@ import { field, type Json, type RunEnd, type SluiceEvent } from "@sluice/core";
 import { readOutcome, redactJson, redactText } from "@sluice/core/runtime";
 import { endStateOf } from "../words/describe-event.ts";
 import { agentOf, originOf, textAt, textsAt } from "../words/fields.ts";
+import { shownError } from "../words/words.ts";
 import { executionKey } from "./execution-reducer.ts";
-import type { CapView, DeniedCall, LastWord, RunEndItem, RunView, ShownError } from "./run-view.ts";
+import type { CapView, DeniedCall, LastWord, RunEndItem, RunView } from "./run-view.ts";
 
 type HeadView = Pick<
   RunView,
@@ -134,10 +135,6 @@ export class RunHead {
   #change(change: Partial<HeadView>): void {
     this.#view = { ...this.#view, ...change };
   }
-}
-
-function shownError({ code, message, at }: ShownError): ShownError {
-  return { code, message: redactText(message), ...(at === undefined ? {} : { at: redactText(at) }) };
 }
 
 const THEN = ", then ";

@@ -1,5 +1,5 @@
 import { field, isJsonObject, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
-import { itemKeyOf } from "@sluice/core/runtime";
+import { itemKeyOf, parseExecutionId, textField } from "@sluice/core/runtime";
 import { revealed } from "./clean.ts";
 import { hardRows, labelled, verbatim } from "./verbatim.ts";
 
@@ -71,7 +71,7 @@ function questionRows({ runId, body }: PersonRequest, width: number): readonly s
 
 /** The item of a list that a request is about. */
 function itemRows(runId: string, body: JsonObject, width: number): readonly string[] {
-  const [state = ""] = textAt(body, "executionId").split("#", 1);
+  const { state } = parseExecutionId(textAt(body, "executionId"));
   const item = itemKeyOf(runId, state);
   return state === "" || item === undefined ? [] : own(`  item: ${item}`, width);
 }
@@ -125,8 +125,7 @@ function wordOf(value: Json, indent?: number): string {
 
 /** '' for what is not a text. Not that of `words`, since texts import nothing of other folders. */
 function textAt(value: Json, key: string): string {
-  const text = field(value, key);
-  return typeof text === "string" ? text : "";
+  return textField(value, key) ?? "";
 }
 
 function textOf(row: ReturnType<typeof verbatim>[number]): string {

@@ -1,5 +1,5 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
-import { itemKeyOf } from "@sluice/core/runtime";
+import { itemKeyOf, parseExecutionId, runDepth } from "@sluice/core/runtime";
 import {
   consideredIn,
   isAgentModel,
@@ -69,7 +69,7 @@ export function describeEvent(event: SluiceEvent, context: EventContext = {}): E
   const { what, more, tone = "plain", isDetail = false, by = "", why = "", verdict } = wordsOf(event, context);
   const tool = textAt(data, "tool") || textAt(field(data, "body"), "tool");
   return {
-    depth: Math.floor((runId.split("/").length - 1) / 2),
+    depth: runDepth(runId),
     who: executionId === undefined ? "run" : whoOf(runId, executionId),
     what: oneLine(what, 40),
     more: oneLine(more),
@@ -77,14 +77,14 @@ export function describeEvent(event: SluiceEvent, context: EventContext = {}): E
     why: oneLine(why, 1_000),
     tone,
     isDetail,
-    ...(executionId === undefined ? {} : { stage: parseExecutionId(executionId).stateId }),
+    ...(executionId === undefined ? {} : { stage: parseExecutionId(executionId).state }),
     ...(tool === "" ? {} : { tool }),
     ...(verdict === undefined ? {} : { verdict }),
   };
 }
 
 function whoOf(runId: string, executionId: string): string {
-  const item = itemKeyOf(runId, parseExecutionId(executionId).stateId);
+  const item = itemKeyOf(runId, parseExecutionId(executionId).state);
   return `${oneLine(executionId, 40)}${item === undefined ? "" : `:${shortKey(item, LONGEST_KEY)}`}`;
 }
 
@@ -96,7 +96,7 @@ export function executionName({
   readonly runId: string;
   readonly executionId: string;
 }): string {
-  const item = itemKeyOf(runId, parseExecutionId(executionId).stateId);
+  const item = itemKeyOf(runId, parseExecutionId(executionId).state);
   return item === undefined ? executionId : `${executionId}:${item}`;
 }
 
@@ -105,11 +105,6 @@ export function matchesFilter(line: AuditFilter, { stage, tool, verdict }: Audit
   if (stage !== undefined && line.stage !== stage) return false;
   if (tool !== undefined && line.tool !== tool) return false;
   return verdict === undefined || line.verdict === verdict;
-}
-
-export function parseExecutionId(executionId: string): { readonly stateId: string; readonly visit: number } {
-  const [, stateId = executionId, visit = "1"] = /^(.*)#(\d{1,9})$/s.exec(executionId) ?? [];
-  return { stateId, visit: Number(visit) };
 }
 
 /** An event's data as `key=value` pairs on one line. */

@@ -1,4 +1,5 @@
 import { field, type Json, type Usage } from "@sluice/core";
+import { LAST_DATE, numberField, textField } from "@sluice/core/runtime";
 
 /** The member `usage` of an event's data. */
 export function usageAt(data: Json | undefined): Usage {
@@ -13,18 +14,13 @@ export function usageAt(data: Json | undefined): Usage {
 
 /** A text member; '' if it is absent or no text. */
 export function textAt(value: Json | undefined, key: string): string {
-  const member = field(value, key);
-  return typeof member === "string" ? member : "";
+  return textField(value, key) ?? "";
 }
 
 /** A number member; 0 if it is absent or no number. */
 export function numberAt(value: Json | undefined, key: string): number {
-  const member = field(value, key);
-  return typeof member === "number" ? member : 0;
+  return numberField(value, key) ?? 0;
 }
-
-/** The last moment that a date holds, in epoch milliseconds. */
-const LAST_DATE = 8.64e15;
 
 /** A member that is a time in epoch milliseconds; undefined if it is absent or no time. */
 export function timeAt(value: Json | undefined, key: string): number | undefined {

@@ -14,7 +14,3 @@ export async function readRunStarted(host: RunHost, runId: string): Promise<Json
     for (const event of readEvents(runId, record)) if (event.type === "run.started") return event.data;
   throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
 }
-
-export function rootOf(runId: string): string {
-  return runId.split("/", 1)[0] ?? runId;
-}

@@ -1,13 +1,12 @@
 import type { Usage } from "@sluice/core";
-import { usdText, visible } from "@sluice/core/runtime";
+import { LAST_DATE, redactText, shortened, usdText, visible } from "@sluice/core/runtime";
 import { tailOf } from "../text/clean.ts";
 
 const LONGEST_LINE = 240;
 
 /** Untrusted text on one line: control characters are visible, line breaks are spaces, long text is cut. */
 export function oneLine(text: string, longest = LONGEST_LINE): string {
-  const short = text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
-  return visible(short.replaceAll(/\s*\n\s*/g, " "));
+  return visible(shortened(text, longest).replaceAll(/\s*\n\s*/g, " "));
 }
 
 /** An untrusted key on one line. Long keys keep their end, since most are paths that differ there. */
@@ -34,16 +33,20 @@ export function isNothing({ inputTokens, outputTokens, costUsd = 0, unpricedCall
   return [inputTokens, outputTokens, costUsd, unpricedCalls ?? 0, unmeteredCalls ?? 0].every((one) => one === 0);
 }
 
-/** An error's message, with its code unless the message implies it, and below it the place in the user's code if it has one. */
-export function withCode({
-  code,
-  message,
-  at,
-}: {
+/** An error as a run recorded it. A type alias, since it is also JSON. */
+type RecordedError = {
   readonly code: string;
   readonly message: string;
   readonly at?: string;
-}): string {
+};
+
+/** An error that a run recorded, without secrets. */
+export function shownError({ code, message, at }: RecordedError): RecordedError {
+  return { code, message: redactText(message), ...(at === undefined ? {} : { at: redactText(at) }) };
+}
+
+/** An error's message, with its code unless the message implies it, and below it the place in the user's code if it has one. */
+export function withCode({ code, message, at }: RecordedError): string {
   const text = IMPLIED_CODES.has(code) || message.includes(`(${code})`) ? message : `${message} (${code})`;
   return at === undefined ? text : `${text}\nat ${at}`;
 }
@@ -71,9 +74,6 @@ export function moment(epochMs: number): string {
     .replace("T", " ")
     .replace(/\.\d+Z$/, "Z");
 }
-
-/** The last moment that a date holds, in epoch milliseconds. */
-const LAST_DATE = 8.64e15;
 
 export function indented(text: string, by = "  "): string {
   return text

@@ -1,7 +1,7 @@
 // What a pipeline may hold that a model writes.
 
 import type { AnyPipeline, RunLimits } from "@sluice/core";
-import { checkLimits, type Report } from "@sluice/core/runtime";
+import { checkLimits, isFilledTexts, type Report } from "@sluice/core/runtime";
 import { type Duration, parseDuration } from "@sluice/stages";
 import { durationText } from "@sluice/stages/runtime";
 import { KIND_NAMES, type KindName } from "../kinds/fields.ts";
@@ -55,15 +55,15 @@ export function readAllow(report: Report, allow: AuthoredAllow): AuthoredRules {
   report.unknownKeys("allow", allow, KEYS);
   if (!Array.isArray(kinds) || !kinds.every((kind) => known.includes(kind)))
     report.add("allow.kinds", `must be a list of kinds: ${known.join(", ")}`);
-  if (!isTexts(tools)) report.add("allow.tools", "must be a list of tools", '["Read", "Grep"], or [] for none');
-  if (!Array.isArray(commands) || !commands.every((words) => isTexts(words) && words.length > 0))
+  if (!isFilledTexts(tools)) report.add("allow.tools", "must be a list of tools", '["Read", "Grep"], or [] for none');
+  if (!Array.isArray(commands) || !commands.every((words) => isFilledTexts(words) && words.length > 0))
     report.add("allow.commands", "must be a list of commands, each a list of words", '[["npm", "test"]]');
-  if (!isTexts(models)) report.add("allow.models", "must be a list of models");
+  if (!isFilledTexts(models)) report.add("allow.models", "must be a list of models");
   if (!Number.isSafeInteger(maxStates) || maxStates < 1) report.add("allow.maxStates", "must be a whole number from 1");
   checkLimits(report, "allow.limits", allow.limits, "run");
   return {
     kinds: new Set(kinds),
-    tools: isTexts(tools) ? [...tools] : [],
+    tools: isFilledTexts(tools) ? [...tools] : [],
     commands: commands.map((words) => [...words]),
     pipelines: new Map(Object.entries(pipelines)),
     models: [...models],
@@ -85,8 +85,4 @@ function readFloor(report: Report, floor: Duration | undefined): number {
   if (read.ms >= LEAST_FLOOR_MS) return read.ms;
   report.add("allow.floor", `must be at least ${durationText(LEAST_FLOOR_MS)}`);
   return FLOOR_MS;
-}
-
-function isTexts(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((entry) => typeof entry === "string" && entry !== "");
 }

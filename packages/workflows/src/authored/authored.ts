@@ -1,7 +1,8 @@
 // A state in which a model writes a pipeline, which is checked, shown to a person and then runs.
 
-import type { AnyState, Json, Out, StageContext, State, StateCommon } from "@sluice/core";
+import type { AnyState, Json, StageContext, State } from "@sluice/core";
 import { type CommonOptions, type CompiledTemplate, createReport, readTemplate, stateSpec } from "@sluice/core/runtime";
+import type { KindCommon } from "@sluice/stages";
 import { type AuthoredAllow, type AuthoredRules, readAllow } from "./allow.ts";
 import { isCovered } from "./covers.ts";
 import { designPipeline } from "./design.ts";
@@ -19,12 +20,8 @@ export type AuthoredOutput = {
   readonly output: Json;
 };
 
-type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
-
-export interface AuthoredOptions<A extends Record<string, AnyState>, I>
-  extends Omit<StateCommon<Reads<A>, I, AuthoredOutput>, "allowedTools" | "onCall" | "sandbox" | "env"> {
-  /** States whose outputs the brief and the hooks read. Only their types are used. */
-  readonly reads?: A;
+/** The options of a state in which a model writes a pipeline. */
+export interface AuthoredOptions<A extends Record<string, AnyState>, I> extends KindCommon<A, I, AuthoredOutput> {
   /** What the pipeline is for: text with `{{ctx.path}}` templates. Default: the task of the run. */
   readonly brief?: string;
   /** What the pipeline may hold. */

@@ -1,7 +1,7 @@
 // A pipeline that a model wrote, in words for the person who decides whether it runs.
 
 import { isJsonObject, type Json, type PipelineSpec, type StateSpec } from "@sluice/core";
-import { visible } from "@sluice/core/runtime";
+import { shortened, visible } from "@sluice/core/runtime";
 import { durationText } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
 import { moveTable, moveWords } from "../check/moves.ts";
@@ -91,6 +91,5 @@ function unique(texts: readonly string[]): readonly string[] {
 }
 
 function shown(text: string): string {
-  const line = visible(text.replaceAll(/\s+/gu, " ").trim());
-  return line.length <= LONGEST_TEXT ? line : `${line.slice(0, LONGEST_TEXT).toWellFormed()}…`;
+  return shortened(visible(text.replaceAll(/\s+/gu, " ").trim()), LONGEST_TEXT);
 }

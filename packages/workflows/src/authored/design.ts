@@ -1,6 +1,7 @@
 // The pipeline in which a model writes a pipeline: one stage, whose result is checked before it counts.
 
 import { done, field, isJson, type Json, type Pipeline, pipeline, stage } from "@sluice/core";
+import { shortened } from "@sluice/core/runtime";
 import { durationText } from "@sluice/stages/runtime";
 import { runInput } from "../format.ts";
 import { renderText } from "../report/text.ts";
@@ -56,8 +57,7 @@ export function designPipeline({ id, rules, tools, tries, turnCap, model }: Desi
       const shown = checked.diagnostics.slice(0, MOST_DIAGNOSTICS);
       const more = checked.diagnostics.length - shown.length;
       const others = more > 0 ? `\nand ${more} more` : "";
-      const text =
-        checked.text.length <= LONGEST_DOCUMENT ? checked.text : `${checked.text.slice(0, LONGEST_DOCUMENT)}…`;
+      const text = shortened(checked.text, LONGEST_DOCUMENT);
       return {
         retry: `The pipeline cannot run:\n${renderText(shown, () => checked.text)}${others}\n\nIt was:\n${text}`,
       };

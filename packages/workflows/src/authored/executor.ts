@@ -3,19 +3,17 @@
 import {
   type ActOutcome,
   type ActScope,
-  type FailureCode,
   isSluiceError,
-  type Json,
   type PipelineSpec,
   SluiceError,
   type StateExecutor,
 } from "@sluice/core";
 import { isObject } from "@sluice/core/runtime";
+import { cancelled, completed, failed } from "@sluice/stages/runtime";
 import { AUTHORED, type AuthoredOutput, type AuthoredSpec } from "./authored.ts";
 import { checkDocument } from "./check-document.ts";
 import { pipelineWords } from "./describe.ts";
 
-const NONE = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } } as const;
 const RUN = "run";
 const REJECT = "reject";
 
@@ -103,19 +101,10 @@ async function run(scope: ActScope, spec: PipelineSpec, task: string): Promise<A
   const { id, fingerprint } = spec;
   if (end.status === "completed") {
     const output: AuthoredOutput = { pipeline: id, fingerprint, output: end.output };
-    return { ...NONE, status: "completed", output };
+    return completed(output);
   }
   const { code, message, runId, status } = end;
   return failed("pipeline", `the pipeline ${id} ${status}: ${message}`, { code, message, runId });
-}
-
-function failed(code: FailureCode, message: string, detail: Json): ActOutcome {
-  return { ...NONE, status: "failed", code, message, detail };
-}
-
-function cancelled({ signal }: Pick<ActScope, "signal">): ActOutcome {
-  const reason: unknown = signal.reason;
-  return { ...NONE, status: "cancelled", reason: reason instanceof Error ? reason.message : "cancelled" };
 }
 
 const NOT_MADE = "create a state of kind authored with authored()";

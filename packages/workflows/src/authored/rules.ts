@@ -1,6 +1,7 @@
 // What a document may not say that a model wrote, although a file may.
 
 import { isDeepStrictEqual } from "node:util";
+import { shortened } from "@sluice/core/runtime";
 import { parseDuration } from "@sluice/stages";
 import { durationText } from "@sluice/stages/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
@@ -253,7 +254,7 @@ function oneOf(known: readonly string[], none: string): string {
 }
 
 function quoted(text: string): string {
-  return JSON.stringify(text.length <= 80 ? text : `${text.slice(0, 80)}…`);
+  return JSON.stringify(shortened(text, 80));
 }
 
 function error(rule: string, path: DocumentPath, message: string, suggestion?: string): Finding {

@@ -1,7 +1,7 @@
 // What can be said about the conditions of a guard without running it.
 
 import type { Guard, Json } from "@sluice/core";
-import { canonicalJson } from "@sluice/core/runtime";
+import { canonicalJson, shortened } from "@sluice/core/runtime";
 import { conditionsOf, fieldAt, holds, type OperatorCondition } from "../expressions/guard.ts";
 
 /** What is known of a run's context at some point: its keys with their values, and whether there may be others. */
@@ -82,11 +82,7 @@ export function valueWords({ field }: OperatorCondition, context: KnownContext):
   const known = knownAt(context, key);
   if (known === "any") return undefined;
   const actual = known === undefined || inside.length === 0 ? known?.value : fieldAt(known.value, inside.join("."));
-  return actual === undefined ? "missing" : short(JSON.stringify(actual));
-}
-
-function short(text: string): string {
-  return text.length <= 80 ? text : `${text.slice(0, 80)}…`;
+  return actual === undefined ? "missing" : shortened(JSON.stringify(actual), 80);
 }
 
 /** Two conditions of one guard that exclude each other, or one that nothing satisfies; undefined if there are none. */

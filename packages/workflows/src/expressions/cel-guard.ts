@@ -1,6 +1,6 @@
 import { type ASTNode, EvaluationError } from "@marcbachmann/cel-js";
 import type { Guard, GuardScope, GuardVerdict } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import { messageOf, shortened } from "@sluice/core/runtime";
 import { type Compiler, createCompiler, type Evaluate } from "./evaluator.ts";
 import { isPath } from "./print.ts";
 import type { CelProblem } from "./problem.ts";
@@ -72,8 +72,7 @@ const LONGEST_TEXT = 120;
 function textOf({ start, end }: ASTNode, whole: string): string {
   const own = whole.slice(start, end).replace(/\s+/g, " ");
   const isBalanced = own.split("(").length === own.split(")").length;
-  const text = isBalanced ? own : whole.trim().replace(/\s+/g, " ");
-  return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
+  return shortened(isBalanced ? own : whole.trim().replace(/\s+/g, " "), LONGEST_TEXT);
 }
 
 function variablesOf(

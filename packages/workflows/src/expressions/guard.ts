@@ -1,7 +1,7 @@
 // Guards that files name: the operators of a condition, and several guards as one.
 
 import { type Guard, type GuardScope, type GuardVerdict, isJson, type Json, field as memberOf } from "@sluice/core";
-import { isObject, isSameJson } from "@sluice/core/runtime";
+import { isObject, isSameJson, shortened } from "@sluice/core/runtime";
 
 /** The operators of a named guard, with the words that people and models read. */
 const OPERATORS = {
@@ -207,6 +207,5 @@ function isList(value: Json | undefined): value is readonly Json[] {
 const SHOWN = 80;
 
 function shown(value: Json): string {
-  const text = JSON.stringify(value);
-  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN).toWellFormed()}…`;
+  return shortened(JSON.stringify(value), SHOWN);
 }

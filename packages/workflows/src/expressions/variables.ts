@@ -1,5 +1,5 @@
 import type { GuardScope, Json, JsonObject } from "@sluice/core";
-import { isObject } from "@sluice/core/runtime";
+import { isObject, parseExecutionId } from "@sluice/core/runtime";
 
 /** What a condition reads. Its own names are those that `names` lists. */
 export interface CelVariables {
@@ -77,7 +77,7 @@ export function celVariable(name: CelVariable, { result, ctx }: GuardScope): unk
     case "previous_step":
       return result.status === "completed" ? (result.output ?? null) : null;
     case "last_step":
-      return lastStep(nameOf(result.executionId), result);
+      return lastStep(parseExecutionId(result.executionId).state, result);
   }
 }
 
@@ -92,10 +92,4 @@ export const eventVariable: CelRead = (name, scope) => {
 export function lastStep(name: string, result: GuardScope["result"]): Json {
   const feedback = result.status === "failed" ? result.message : null;
   return { name, success: result.status === "completed", feedback };
-}
-
-/** The state of an execution id, such as `plan#2`. */
-function nameOf(executionId: string): string {
-  const end = executionId.lastIndexOf("#");
-  return end < 0 ? executionId : executionId.slice(0, end);
 }

@@ -1,6 +1,7 @@
 // What the conditions of a machine's rows read, and the types of what they read.
 
 import { field, type GuardScope, type Json, type JsonObject } from "@sluice/core";
+import { parseExecutionId } from "@sluice/core/runtime";
 import { type CelRead, type CelTypes, celVariable, lastStep } from "../expressions/variables.ts";
 import { closed, embedded } from "../kinds/outputs.ts";
 import type { Layout, PlacedState } from "./layout.ts";
@@ -32,7 +33,7 @@ function asJson(value: Json | undefined): Json {
 
 /** The state that ended. */
 export function stateOf({ executionId }: GuardScope["result"]): string {
-  return executionId.replace(/#\d+$/u, "");
+  return parseExecutionId(executionId).state;
 }
 
 /** The outputs of all steps so far by their names; of two steps of one name, the one of the state that ended. */

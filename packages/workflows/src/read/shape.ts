@@ -1,6 +1,7 @@
 // Checks a document against its schema, field by field, so that every mistake is reported where it is.
 
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { shortened } from "@sluice/core/runtime";
 import { z } from "zod";
 import type { DocumentPath } from "../diagnostic.ts";
 import { fieldNames, suggestClosest, suggestField } from "./field-names.ts";
@@ -254,8 +255,7 @@ function subject(path: DocumentPath): string {
 function shown(value: Json): string {
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
   if (isJsonObject(value)) return Object.keys(value).length === 0 ? "an empty object" : "an object";
-  const text = JSON.stringify(value);
-  return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
+  return shortened(JSON.stringify(value), 60);
 }
 
 function quoted(name: string): string {

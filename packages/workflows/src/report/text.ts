@@ -1,4 +1,4 @@
-import { excerptOf, visible } from "@sluice/core/runtime";
+import { excerptOf, visibleLine } from "@sluice/core/runtime";
 import type { Diagnostic } from "../diagnostic.ts";
 
 /**
@@ -11,18 +11,13 @@ export function renderText(diagnostics: readonly Diagnostic[], textOf: (file: st
 
 function renderOne(diagnostic: Diagnostic, text: string | undefined): string {
   const { severity, rule, message, suggestion, file, line, column } = diagnostic;
-  const lines = [`${onOneLine(file)}:${line}:${column}: ${severity}: ${onOneLine(message)} [${rule}]`];
+  const lines = [`${visibleLine(file)}:${line}:${column}: ${severity}: ${visibleLine(message)} [${rule}]`];
   const source = text?.replace(/^\uFEFF/u, "").split("\n")[line - 1];
   const gutter = `${line}`.length;
   if (source !== undefined && source.trim() !== "") {
     const excerpt = excerptOf(source.replace(/\r$/u, ""), column - 1, diagnostic.length);
     lines.push(`  ${line} | ${excerpt.shown}`, `  ${" ".repeat(gutter)} | ${excerpt.caret}`);
   }
-  if (suggestion !== undefined) lines.push(`  ${" ".repeat(gutter)} = ${onOneLine(suggestion)}`);
+  if (suggestion !== undefined) lines.push(`  ${" ".repeat(gutter)} = ${visibleLine(suggestion)}`);
   return `${lines.join("\n")}\n`;
-}
-
-/** Text from a file, which must not start a line of its own. */
-function onOneLine(text: string): string {
-  return visible(text).replaceAll("\n", "\\n");
 }

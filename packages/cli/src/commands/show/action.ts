@@ -15,6 +15,7 @@ import {
   oneLine,
   originOf,
   readRunStarted,
+  shownError,
   spending,
   textAt,
   withCode,
@@ -24,15 +25,7 @@ import { timeWithCountdown } from "../../output/countdown.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { toneOf } from "../../output/reporter.ts";
-import {
-  asRequest,
-  asShown,
-  type Resumable,
-  type RunTotals,
-  resumeWords,
-  shownError,
-  totalsOf,
-} from "../../output/run-report.ts";
+import { asRequest, asShown, type Resumable, type RunTotals, resumeWords, totalsOf } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { answerLine } from "../../runs/answer-line.ts";
 import { faultLines } from "../../runs/follow-run.ts";

@@ -1,4 +1,4 @@
-import { isJson, isJsonObject, type JsonObject } from "../../base/json.ts";
+import { isFilledTexts, isJson, isJsonObject, type JsonObject } from "../../base/json.ts";
 import type { Report } from "../../base/problems.ts";
 import type { Part } from "../spec.ts";
 import { isCount } from "../state-rules.ts";
@@ -48,15 +48,15 @@ export function readModelSettings<G extends GivenSettings>(
   } = given;
   if (model !== undefined && (typeof model !== "string" || model === ""))
     report.add("model", "must be the id of a model");
-  if (fallbackModels !== undefined && !isTextList(fallbackModels))
+  if (fallbackModels !== undefined && !isFilledTexts(fallbackModels))
     report.add("fallbackModels", "must be a list of ids of models", '["openai/gpt-5.6"]');
-  const fallbacks = isTextList(fallbackModels) ? [...fallbackModels] : [];
+  const fallbacks = isFilledTexts(fallbackModels) ? [...fallbackModels] : [];
   if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0))
     report.add("temperature", "must be a number from 0");
   if (topP !== undefined && !(Number.isFinite(topP) && topP > 0 && topP <= 1))
     report.add("topP", "must be a number above 0 and up to 1");
   if (seed !== undefined && !Number.isSafeInteger(seed)) report.add("seed", "must be a whole number");
-  if (stopSequences !== undefined && !isTextList(stopSequences))
+  if (stopSequences !== undefined && !isFilledTexts(stopSequences))
     report.add("stopSequences", "must be a list of texts", '["END"]');
   if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
     report.add("maxOutputTokens", "must be a whole number from 1");
@@ -72,7 +72,7 @@ export function readModelSettings<G extends GivenSettings>(
     ...(temperature === undefined ? {} : { temperature }),
     ...(topP === undefined ? {} : { topP }),
     ...(seed === undefined ? {} : { seed }),
-    ...(isTextList(stopSequences) && stopSequences.length > 0 ? { stopSequences: [...stopSequences] } : {}),
+    ...(isFilledTexts(stopSequences) && stopSequences.length > 0 ? { stopSequences: [...stopSequences] } : {}),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(reasoning === undefined ? {} : { reasoning }),
     ...(toolChoice === undefined ? {} : { toolChoice }),
@@ -109,10 +109,6 @@ function readProviderOptions(
   }
   const copy: Record<string, JsonObject> = structuredClone(given);
   return copy;
-}
-
-function isTextList(texts: unknown): texts is readonly string[] {
-  return Array.isArray(texts) && texts.every((text) => typeof text === "string" && text !== "");
 }
 
 function quoted(words: readonly string[]): string {

@@ -3,7 +3,8 @@ import { idFault } from "../../base/problems.ts";
 import { readPatch } from "../../definition/choice.ts";
 import type { StateSpec } from "../../definition/spec.ts";
 import { stepNames } from "../../journal/step-id.ts";
-import type { CompiledSchema, Issue } from "../../schema/schema.ts";
+import { issuesText } from "../../schema/issues.ts";
+import type { CompiledSchema } from "../../schema/schema.ts";
 import { type AttemptJournal, DECIDES } from "../attempt.ts";
 import type { ActOutcome } from "../executor.ts";
 import { isAmount } from "../limits/ledger.ts";
@@ -121,9 +122,5 @@ function additionsFault(adds: unknown): string | undefined {
 
 async function check(schema: CompiledSchema<unknown>, output: Json): Promise<CheckedOutput> {
   const verdict = await schema.check(output);
-  return verdict.ok ? { ok: true, output: verdict.value } : { ok: false, why: textOf(verdict.issues) };
-}
-
-function textOf(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+  return verdict.ok ? { ok: true, output: verdict.value } : { ok: false, why: issuesText(verdict.issues) };
 }

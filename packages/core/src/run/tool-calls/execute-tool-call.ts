@@ -1,6 +1,14 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { type ClonedJson, deepFreeze, isObject, type Json, type JsonObject, strictClone } from "../../base/json.ts";
+import {
+  type ClonedJson,
+  deepFreeze,
+  isObject,
+  isTexts,
+  type Json,
+  type JsonObject,
+  strictClone,
+} from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
@@ -290,6 +298,7 @@ function checked(result: ToolResult, deps: RunDeps): RawResult {
     ...(files === undefined || files.length === 0 ? {} : { files: files.map(copyOfFile) }),
     ...(masked.notes === undefined ? {} : { notes: masked.notes }),
     ...(masked.facts === undefined ? {} : { facts: masked.facts }),
+    // A report of another type is none: then the paths that the call was allowed to write count.
     ...(changed !== undefined && isTexts(changed) ? { changed } : {}),
     ...(changesUnknown === true ? { changesUnknown } : {}),
   };
@@ -336,11 +345,6 @@ function isResultFile(file: unknown): file is ResultFile {
 /** Members are listed, so that nothing else is recorded. */
 function copyOfFile({ name, mediaType, data }: ResultFile): ResultFile {
   return { name, mediaType, data };
-}
-
-/** A report of another type does not count: then the paths that the call was allowed to write count. */
-function isTexts(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
 
 /** Keeps head and tail, which a model needs most of a long output. */

@@ -1,4 +1,4 @@
-import { field, type Json } from "../../base/json.ts";
+import { type Json, textField } from "../../base/json.ts";
 import type { ExecutedCall } from "./execute-tool-call.ts";
 
 /**
@@ -44,8 +44,8 @@ function textOf(output: Json): string {
 
 /** The code of a typed error, which says more than its first bytes. */
 function codeOf(output: Json): string | undefined {
-  const code = field(output, "code");
-  return typeof code === "string" && /^[a-z_]{1,64}$/.test(code) ? code : undefined;
+  const code = textField(output, "code");
+  return code !== undefined && /^[a-z_]{1,64}$/.test(code) ? code : undefined;
 }
 
 /** As many whole characters as fit. */

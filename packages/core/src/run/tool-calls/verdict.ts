@@ -1,4 +1,4 @@
-import { field, isJsonObject, type Json, type JsonObject, parseStoredJson } from "../../base/json.ts";
+import { field, isJsonObject, type Json, type JsonObject, parseStoredJson, textField } from "../../base/json.ts";
 import type { ApprovedBy, EarlierVerdict } from "../../gate/authorize-call.ts";
 import type { DenialCause } from "../../gate/denial.ts";
 import type { FileEdit, Subject } from "../../gate/subjects.ts";
@@ -37,8 +37,7 @@ export function earlierVerdict({ verdict, argsDigest, subjects, edits }: Recorde
 /** The reason of a refusal by a hard limit or a deadline, which depends on files and time that a replay does not have. */
 export function worldLimitOf({ verdict }: RecordedVerdict): string | undefined {
   if (verdict.kind !== "refused" || verdict.cause !== "limit") return undefined;
-  const reason = field(verdict.output, "reason");
-  return typeof reason === "string" ? reason : "";
+  return textField(verdict.output, "reason") ?? "";
 }
 
 /** Whether the call was refused because no one was available to grant it. */

@@ -1,7 +1,8 @@
 // The last word of an orchestrator, after its run has ended and before that is recorded.
+
+import { wholeWords } from "../../base/cut-texts.ts";
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json, textField } from "../../base/json.ts";
-import { wholeWords } from "../../base/whole-words.ts";
 import type { StepCall, StepOptions, StepRunner } from "../../journal/seam.ts";
 import { apply, countOf } from "../../machine/machine-state.ts";
 import type { MachineEnd } from "../../machine/transition-types.ts";

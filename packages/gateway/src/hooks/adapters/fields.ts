@@ -1,5 +1,6 @@
 import { isAbsolute, join } from "node:path";
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { shortened } from "@sluice/core/runtime";
 import { type CallEvent, type EventBase, invalidPayload, type MappedCall } from "../hook-adapter.ts";
 
 /** Characters of a session id, a call id, a tool's name or a folder. */
@@ -194,5 +195,5 @@ export function eventName(event: string | undefined, payload: JsonObject, member
 }
 
 export function shown(text: string): string {
-  return JSON.stringify(text.length <= 200 ? text : `${text.slice(0, 200)}…`);
+  return JSON.stringify(shortened(text, 200));
 }

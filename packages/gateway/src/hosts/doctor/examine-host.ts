@@ -112,8 +112,6 @@ interface SessionResult {
   readonly results: readonly string[];
   /** Whether the model was asked at all. */
   readonly asked: boolean;
-  /** Tools that the model was offered. */
-  readonly offered: readonly string[];
 }
 
 interface SessionOptions {
@@ -188,7 +186,6 @@ async function session(
         messages.flatMap((one) => (one.role === "result" ? [one.text] : [])),
       ),
       asked: model.requests.length > 0,
-      offered: model.requests[0]?.tools ?? [],
     };
   } finally {
     await model?.close();

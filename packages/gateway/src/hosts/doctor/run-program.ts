@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 
 export interface ProgramResult {
   readonly code: number | undefined;
-  readonly timedOut: boolean;
   /** The last characters of what it wrote. */
   readonly output: string;
 }
@@ -19,7 +18,6 @@ export function runProgram(
     // A group of its own, so that what the program starts ends with it.
     const child = spawn(command, [...args], { cwd, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
     let output = "";
-    let timedOut = false;
     const keep = (chunk: Buffer): void => {
       output = (output + chunk.toString("utf8")).slice(-MAX_OUTPUT);
     };
@@ -34,17 +32,14 @@ export function runProgram(
         if (!(thrown instanceof Error && "code" in thrown && thrown.code === "ESRCH")) throw thrown;
       }
     };
-    const timer = setTimeout(() => {
-      timedOut = true;
-      endGroup();
-    }, timeoutMs);
+    const timer = setTimeout(endGroup, timeoutMs);
     child.once("error", (error) => {
       output += error.message;
     });
     child.once("close", (code) => {
       clearTimeout(timer);
       endGroup();
-      resolve({ code: code ?? undefined, timedOut, output });
+      resolve({ code: code ?? undefined, output });
     });
   });
 }

@@ -1,5 +1,5 @@
 import { type Issue, isJsonObject, type JsonObject, type RouteTarget, type StatePlace } from "@sluice/core";
-import { nestedSchema } from "@sluice/core/runtime";
+import { issuesText, nestedSchema } from "@sluice/core/runtime";
 import type { AgentSpec } from "../agent-spec.ts";
 import {
   type Completion,
@@ -10,7 +10,7 @@ import {
 } from "../completion/completion.ts";
 import type { CompletionCheck, TurnCall } from "../reply-record.ts";
 import { callId } from "../transcript.ts";
-import { issuesText, readChoice } from "./choice-call.ts";
+import { readChoice } from "./choice-call.ts";
 
 /** The tool with which a router names the state that follows. */
 const CHOOSE = "choose";

@@ -1,6 +1,6 @@
 // A model's choice of the state that follows, as it arrives in the arguments of a call.
 import type { Issue, Json, JsonObject, RouteTarget } from "@sluice/core";
-import { cappedTarget } from "@sluice/core/runtime";
+import { cappedTarget, shortened } from "@sluice/core/runtime";
 
 /** Characters of an input as JSON. */
 const LONGEST_INPUT = 100_000;
@@ -19,10 +19,10 @@ export async function readChoice(
   { key, path }: { readonly key: string; readonly path: string },
 ): Promise<ChoiceReading> {
   const { [key]: named, input, reason, ...others } = given;
-  const to = typeof named === "string" ? shortened(named) : "";
+  const to = typeof named === "string" ? shortened(named, LONGEST_NAME) : "";
   const refused = (issues: readonly Issue[]): ChoiceReading => ({ ok: false, to, issues });
   const extra = Object.keys(others).map((name) => ({
-    path: `${path}.${shortened(name)}`,
+    path: `${path}.${shortened(name, LONGEST_NAME)}`,
     message: "is not an argument",
   }));
   if (extra.length > 0) return refused(extra.slice(0, 20));
@@ -58,13 +58,4 @@ async function inputIssues(
   const verdict = await inputSchema?.check(input);
   if (verdict === undefined || verdict.ok) return [];
   return verdict.issues.map((issue) => ({ path: issue.path.replace(/^\$/, path), message: issue.message }));
-}
-
-/** The issues of a choice in one line. */
-export function issuesText(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
-}
-
-function shortened(name: string): string {
-  return name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME).toWellFormed()}…`;
 }

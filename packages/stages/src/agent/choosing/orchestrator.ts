@@ -10,18 +10,16 @@ import {
   type StateSpec,
   type Usage,
 } from "@sluice/core";
-import { addUsage } from "@sluice/core/runtime";
+import { addUsage, issuesText, NO_USAGE, textField } from "@sluice/core/runtime";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { completionStepName } from "../agent-steps.ts";
-import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
 import { cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import type { ModelCaller } from "../model-call.ts";
 import { type ModelsInUse, modelInUse, modelTurn, type StageModels } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
 import { type CallAnswer, callId } from "../transcript.ts";
-import { issuesText } from "./choice-call.ts";
 import { Conversation } from "./conversation.ts";
 import { acknowledging, namedBy, selectingStates } from "./selecting.ts";
 import {
@@ -67,7 +65,7 @@ export function orchestratorExecutor(modelsOf: (agent: AgentSpec) => StageModels
         return { status: "failed", code: "orchestrator", message, turns: 0, usage: NO_USAGE };
       }
       conversations.set(scope.kept, conversation);
-      conversation.user(textAt(init, "text") ?? "", textAt(init, "brief"));
+      conversation.user(textField(init, "text") ?? "", textField(init, "brief"));
       compact(conversation, facts, scope);
       // An agent of another program makes calls and writes no texts: it reads what there is to say before its next call.
       if (model.agent !== undefined && scope.returns === true)
@@ -100,7 +98,7 @@ function mayPrompt({ chooses }: StateSpec): boolean {
 }
 
 function newConversation(init: Json, scope: ActScope, { tool, besides }: Completion): Conversation | undefined {
-  const system = textAt(init, "system");
+  const system = textField(init, "system");
   if (system === undefined) return undefined;
   const fixed = JSON.stringify([tool, ...besides]).length;
   // Counting bytes is slower and needed only for reservations.
@@ -257,11 +255,6 @@ async function acknowledge(work: Work): Promise<ActOutcome> {
 
 function textOf({ content }: Reply): string {
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
-}
-
-function textAt(init: Json, key: string): string | undefined {
-  const text = field(init, key);
-  return typeof text === "string" ? text : undefined;
 }
 
 /** A context's input, which was recorded as JSON. */

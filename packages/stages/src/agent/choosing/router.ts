@@ -11,6 +11,7 @@ import type {
 import {
   type CommonOptions,
   createReport,
+  isTexts,
   MODEL_SETTINGS,
   readModelSettings,
   readPrompt,
@@ -58,7 +59,7 @@ export function router(given: ErasedOptions): ChoosingState<string, never> {
   const settings = readModelSettings(report, rest);
   const common: CommonOptions = settings.rest;
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
-  const isList = Array.isArray(targets) && targets.every((target) => typeof target === "string");
+  const isList = isTexts(targets);
   if (!isList) report.add("targets", "must be a list of states", '["fix", "done"]');
   if (!Number.isSafeInteger(tries) || tries < 1) report.add("tries", "must be a whole number from 1");
   if (fallback !== undefined && (typeof fallback !== "object" || typeof fallback?.to !== "string"))

@@ -1,8 +1,9 @@
 import { type Issue, isJsonObject, type Json, type JsonObject, type RouteTarget } from "@sluice/core";
+import { ORCHESTRATED_ENDS } from "@sluice/core/runtime";
 import { type Completion, functionTool, unreadable } from "../completion/completion.ts";
 import type { CompletionCheck, TurnCall } from "../reply-record.ts";
 import { readChoice } from "./choice-call.ts";
-import { ENDS, endNames, GET_STATE, SELECT_STATE, START_FOLLOW_UP, stateView } from "./words.ts";
+import { endNames, GET_STATE, SELECT_STATE, START_FOLLOW_UP, stateView } from "./words.ts";
 
 /** The tools of an orchestrator, and how their calls are checked. The same over a run, so that a provider may cache its prompt. */
 export function selectingStates(targets: readonly RouteTarget[], prompts: boolean): Completion {
@@ -99,7 +100,7 @@ async function selectionOf(call: TurnCall, targets: readonly RouteTarget[], prom
   if (prompt !== undefined && (typeof prompt !== "string" || prompt.trim() === "" || prompt.length > LONGEST_PROMPT))
     return issue("$.prompt", `is not a text of at most ${LONGEST_PROMPT} characters`);
   const { state, input, reason } = chosen;
-  const end = ENDS.find((known) => known === state && endNames(targets).includes(known));
+  const end = ORCHESTRATED_ENDS.find((known) => known === state && endNames(targets).includes(known));
   if (end === undefined) {
     const { to: _named, ...reading } = { to: "", ...(await readChoice(chosen, targets, { key: "state", path: "$" })) };
     if (!reading.ok || prompt === undefined) return reading;

@@ -1,6 +1,5 @@
 import {
   type CallUsage,
-  field,
   type Issue,
   isJsonObject,
   type Json,
@@ -10,7 +9,7 @@ import {
   type StateLimits,
   type StatePlace,
 } from "@sluice/core";
-import { eventWords, visibleJson } from "@sluice/core/runtime";
+import { eventWords, textField, visibleJson } from "@sluice/core/runtime";
 import type { AgentSpec } from "../agent-spec.ts";
 import type { CompletionCheck, TurnCall } from "../reply-record.ts";
 import { callId } from "../transcript.ts";
@@ -166,6 +165,5 @@ function readCandidate(call: TurnCall, events: readonly LegalEvent[]): Candidate
 }
 
 function reasonIn(output: Json): string {
-  const reason = field(output, "reason");
-  return typeof reason === "string" ? reason : "the machine did not accept it";
+  return textField(output, "reason") ?? "the machine did not accept it";
 }

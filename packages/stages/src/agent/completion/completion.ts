@@ -13,7 +13,7 @@ import type {
   StateLimits,
   StateSpec,
 } from "@sluice/core";
-import { parsePlace, placeText, visibleJson } from "@sluice/core/runtime";
+import { issuesText, parsePlace, placeText, visibleJson } from "@sluice/core/runtime";
 import type { AgentSpec } from "../agent-spec.ts";
 import type { CompletionCheck, Reply, TurnCall } from "../reply-record.ts";
 import { callId } from "../transcript.ts";
@@ -155,8 +155,7 @@ export function rejectArguments(
   const place = at === undefined ? {} : { at };
   const data = { turn, callId: callId(turn, index), code: "completion_schema_invalid", issues: listed, ...place };
   scope.note({ type: "completion.rejected", data });
-  const why = issues.map(({ path, message }) => `${path} ${message}`).join("; ");
-  return { kind: "rejected", output: invalidCompletion(listed), why, ...place };
+  return { kind: "rejected", output: invalidCompletion(listed), why: issuesText(issues), ...place };
 }
 
 /** The tool result for a completion call that fails schema validation. */

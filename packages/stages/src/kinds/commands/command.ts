@@ -6,10 +6,8 @@ import type {
   Json,
   JsonObject,
   KindFacts,
-  Out,
   PipelineSpec,
   Schema,
-  StateCommon,
   StateSandbox,
   StateSpec,
 } from "@sluice/core";
@@ -23,27 +21,22 @@ import {
   ownSchema,
   pipelinesWithin,
   type Report,
-  readTemplate,
   readVariables,
   schemaAt,
+  shortened,
   stateSpec,
   statesWithin,
   toJsonValue,
 } from "@sluice/core/runtime";
 import { type Duration, durationText, parseDuration } from "../duration.ts";
+import { type KindCommon, templateAt } from "../kind-common.ts";
 import { varyingCode } from "./program-text.ts";
 
 /** A program with its arguments, or a line for `/bin/sh`. */
 export type Command = readonly string[] | { readonly shell: string };
 
-/** The outputs that hooks of a state read, by the states in `reads`. */
-export type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
-
 /** The options that states with a command share. `P` is the type of what the command prints. */
-export interface CommandOptions<A extends Record<string, AnyState>, P, I, O>
-  extends Omit<StateCommon<Reads<A>, I, O>, "allowedTools" | "onCall" | "sandbox" | "env"> {
-  /** States whose outputs the hooks read. Only their types are used. */
-  readonly reads?: A;
+export interface CommandOptions<A extends Record<string, AnyState>, P, I, O> extends KindCommon<A, I, O> {
   /**
    * A list starts a program without a shell: its elements but the first may hold `{{ctx.path}}` templates, and each stays one
    * argument, whatever a value holds. A value at the start of an element must not begin with `-`. A shell line has no templates:
@@ -128,7 +121,6 @@ const KEYS = [
 
 const DEFAULT_TIMEOUT_MS = 600_000;
 const LONGEST_TITLE = 80;
-const NOTHING: CompiledTemplate = { paths: [], references: [], render: () => "" };
 
 /** What the kind of a state adds to its command. */
 interface CommandKind {
@@ -258,13 +250,6 @@ export function declaredSecrets(spec: PipelineSpec): ReadonlyMap<string, string>
 
 type MakeTemplate = (path: string, text: string) => CompiledTemplate;
 
-function templateAt(report: Report, path: string, text: string): CompiledTemplate {
-  const reading = readTemplate(text);
-  if (reading.ok) return reading.value;
-  for (const { message, suggestion, place } of reading.faults) report.add(path, message, suggestion, place);
-  return NOTHING;
-}
-
 function readArgv(
   report: Report,
   command: unknown,
@@ -318,8 +303,7 @@ function literal(text: string): CompiledTemplate {
 }
 
 function titleOf(text: string): string {
-  const line = text.replaceAll(/\s+/g, " ").trim().toWellFormed();
-  return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…`.toWellFormed() : line;
+  return shortened(text.replaceAll(/\s+/g, " ").trim().toWellFormed(), LONGEST_TITLE);
 }
 
 /** Variables that name programs, code, or settings that name these: a value of a run must not decide that. */

@@ -1,17 +1,8 @@
-import {
-  type ActOutcome,
-  type ActScope,
-  type FailureCode,
-  field,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-} from "@sluice/core";
+import { type ActOutcome, type ActScope, field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { cancelled, completed, failed } from "../kind-common.ts";
 import type { CommandSpec } from "./command.ts";
 import type { CommandEnd, RenderedCommand } from "./run-command.ts";
 import { NO_STREAMS, type Streams } from "./streams.ts";
-
-const NONE = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } } as const;
 
 /** The codes of failures of commands: the kinds of states that run them. */
 type CommandCode = "script" | "poll";
@@ -19,11 +10,7 @@ type CommandCode = "script" | "poll";
 /** The outcome of a state whose command did not start, because of the values of its run. */
 export function failedBefore(code: CommandCode, rendered: RenderedCommand): ActOutcome {
   const message = "fault" in rendered ? rendered.fault : "this state has no command";
-  return failedWith(code, message, { exitCode: null, cause: "input", ...NO_STREAMS });
-}
-
-export function failedWith(code: FailureCode, message: string, detail: JsonObject): ActOutcome {
-  return { ...NONE, status: "failed", code, message, detail };
+  return failed(code, message, { exitCode: null, cause: "input", ...NO_STREAMS });
 }
 
 /** The outcome of a state whose last command ended so. `more` is added to its output, or to the detail of its failure. */
@@ -31,24 +18,23 @@ export function outcomeOf(
   code: CommandCode,
   command: CommandSpec,
   end: CommandEnd,
-  { signal }: ActScope,
+  scope: ActScope,
   more: JsonObject = {},
 ): ActOutcome {
   switch (end.kind) {
     case "cancelled":
-      return { ...cancelledBy(signal), partial: streamsOf(end) };
+      return { ...cancelled(scope), partial: streamsOf(end) };
     case "limit":
-      return failedWith(end.code, end.message, { limit: end.limit, ...streamsOf(end), ...more });
+      return failed(end.code, end.message, { limit: end.limit, ...streamsOf(end), ...more });
     case "broken":
-      return failedWith(code, end.message, { exitCode: null, cause: end.cause, ...streamsOf(end), ...more });
+      return failed(code, end.message, { exitCode: null, cause: end.cause, ...streamsOf(end), ...more });
     case "exited": {
       const { exitCode, parsed, misfit } = end;
       const streams = streamsOf(end);
-      if (parsed !== undefined)
-        return { ...NONE, status: "completed", output: { exitCode, ...streams, parsed, ...more } };
+      if (parsed !== undefined) return completed({ exitCode, ...streams, parsed, ...more });
       const detail = { exitCode, ...(misfit === undefined ? { cause: "exit" } : {}), ...streams, ...more };
-      if (misfit !== undefined) return failedWith("schema", `${command.title}: ${misfit}`, detail);
-      return failedWith(code, `${command.title} exited with code ${exitCode}`, detail);
+      if (misfit !== undefined) return failed("schema", `${command.title}: ${misfit}`, detail);
+      return failed(code, `${command.title} exited with code ${exitCode}`, detail);
     }
   }
 }
@@ -60,11 +46,6 @@ export function streamsOf({ stdout, stderr, stdoutFile, stderrFile }: Streams): 
     ...(stdoutFile === undefined ? {} : { stdoutFile }),
     ...(stderrFile === undefined ? {} : { stderrFile }),
   };
-}
-
-export function cancelledBy(signal: AbortSignal) {
-  const reason: unknown = signal.reason;
-  return { ...NONE, status: "cancelled", reason: reason instanceof Error ? reason.message : "cancelled" } as const;
 }
 
 /** The recorded result of `renderCommand`. */

@@ -1,9 +1,10 @@
 import type { ActOutcome, ActScope, StateExecutor, StepCall } from "@sluice/core";
 import { isObject } from "@sluice/core/runtime";
 import { durationText } from "../duration.ts";
+import { cancelled, failed } from "../kind-common.ts";
 import { POLL, type PollSpec } from "../poll.ts";
 import { type CommandSpec, commandOf } from "./command.ts";
-import { cancelledBy, failedBefore, failedWith, outcomeOf, renderedIn, streamsOf } from "./outcome.ts";
+import { failedBefore, outcomeOf, renderedIn, streamsOf } from "./outcome.ts";
 import {
   type CommandEnd,
   type CommandStart,
@@ -31,7 +32,7 @@ export function pollExecutor(world: CommandWorld): StateExecutor {
       const attempt = attemptsOf(scope, world, { command, rendered, options, deadline });
       let last: LastAttempt = { exitCode: null, ...NO_STREAMS };
       for (let number = 1; ; number += 1) {
-        if (scope.signal.aborted) return cancelledBy(scope.signal);
+        if (scope.signal.aborted) return cancelled(scope);
         const end = await attempt(number);
         const isLate = end.kind === "late";
         const spent = { attempts: isLate ? number - 1 : number, elapsedMs: Math.max(0, end.endedAt - startedAt) };
@@ -99,7 +100,7 @@ function notReady(
   const { attempts } = detail;
   const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
   const message = cause === "total" ? `within ${durationText(totalTimeoutMs)} (${times})` : `after ${times}`;
-  return failedWith(POLL, `${title} was not ready ${message}`, { ...detail, cause });
+  return failed(POLL, `${title} was not ready ${message}`, { ...detail, cause });
 }
 
 function isPollSpec(options: unknown): options is PollSpec {

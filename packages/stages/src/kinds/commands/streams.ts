@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { mkdir, open, realpath, rm, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { type ActScope, type Json, parseJson } from "@sluice/core";
-import { jsonFault, type SecretFilter } from "@sluice/core/runtime";
+import { jsonFault, rootRunId, type SecretFilter } from "@sluice/core/runtime";
 import { LiveText } from "../../secrets/cut-text.ts";
 import { systemCode } from "../../tools/files/results.ts";
 import { headTail } from "../../tools/files/text.ts";
@@ -91,8 +91,7 @@ export async function removeOutputs(workspace: string, runIds: readonly string[]
 }
 
 function folderOf(workspace: string, runId: string): string {
-  const [root = ""] = runId.split("/");
-  return join(workspace, OUTPUT_FOLDER, encodeURIComponent(root));
+  return join(workspace, OUTPUT_FOLDER, encodeURIComponent(rootRunId(runId)));
 }
 
 /** Whether a folder is where its path says: behind a link, it would be elsewhere. Undefined if there is none. */

@@ -1,5 +1,5 @@
 import { isSluiceError, systemClock } from "@sluice/core";
-import { isObject, messageOf, type SecretFilter, withoutExcerpt } from "@sluice/core/runtime";
+import { isObject, messageOf, type SecretFilter, shortened, withoutExcerpt } from "@sluice/core/runtime";
 import { maskedHead } from "../../secrets/cut-text.ts";
 import { isHtml, pageText, shownAddress } from "./html-page.ts";
 import { NO_SECRETS } from "./provider-values.ts";
@@ -356,7 +356,7 @@ export function cleanMessage(message: string, secrets: SecretFilter): string {
     .replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]/gu, " ")
     .replaceAll(/[\s\p{Cc}]+/gu, " ")
     .trim();
-  return clean.length <= LONGEST_MESSAGE ? clean : `${clean.slice(0, LONGEST_MESSAGE)}…`;
+  return shortened(clean, LONGEST_MESSAGE);
 }
 
 function record(value: unknown): Readonly<Record<string, unknown>> | undefined {

@@ -1,6 +1,6 @@
 import type { LanguageModelV4Usage, SharedV4Warning } from "@ai-sdk/provider";
 import { isJsonObject, type Json, parseJson } from "@sluice/core";
-import { createSecretFilter, jsonFault, type SecretFilter } from "@sluice/core/runtime";
+import { createSecretFilter, jsonFault, type SecretFilter, shortened } from "@sluice/core/runtime";
 import { maskedHead } from "../../secrets/cut-text.ts";
 import type { ModelToolCall, ModelUsage, ProviderData } from "./reply.ts";
 
@@ -119,7 +119,7 @@ export function parseToolInput(raw: string, secrets: SecretFilter): ParsedInput 
     rawInput: raw,
     inputError: isDeep
       ? { code: "too_deep", message: `the arguments are nested deeper than ${MAX_DEPTH} levels` }
-      : { code: "not_json", message: `the arguments are not JSON: ${clip(fault ?? "")}` },
+      : { code: "not_json", message: `the arguments are not JSON: ${shortened(fault ?? "", 200)}` },
   };
 }
 
@@ -143,8 +143,4 @@ export function uniqueCallId(sent: unknown, position: number, taken: (id: string
   let id = `${base}_c${position}`;
   for (let again = 2; taken(id); again += 1) id = `${base}_c${position}_${again}`;
   return id;
-}
-
-function clip(text: string): string {
-  return text.length <= 200 ? text : `${text.slice(0, 200)}…`;
 }

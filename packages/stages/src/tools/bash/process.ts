@@ -274,9 +274,9 @@ export function endSurvivors(idempotencyKey: string, clock: Clock = systemClock)
 }
 
 /** The same for a run and its child runs, after their process has ended. */
-export function endProcessesOf(runId: string, clock: Clock = systemClock): Promise<void> {
+export function endProcessesOf(runId: string): Promise<void> {
   const mark = marked(RUN_VARIABLE, runId);
-  return endAll((environment) => [`${mark}\0`, `${mark}/`].some((own) => environment.includes(own)), clock);
+  return endAll((environment) => [`${mark}\0`, `${mark}/`].some((own) => environment.includes(own)), systemClock);
 }
 
 /** Like `endSurvivors`, but at once, for when this process exits. */

@@ -1,7 +1,7 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
-import { parseSiblingId } from "@sluice/core/runtime";
+import { END_STATUSES, parseExecutionId, parseSiblingId } from "@sluice/core/runtime";
 import { refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
-import { changedFiles, type EventLine, isMessage, parseExecutionId } from "../../words/describe-event.ts";
+import { changedFiles, type EventLine, isMessage } from "../../words/describe-event.ts";
 import { consideredIn, numberAt, textAt, textsAt } from "../../words/fields.ts";
 import type { ForkChild, Hop, RouteView } from "../../words/routes.ts";
 import type { ExecutionView, ForkView, InterruptView, PipelineView, RunView, StateView } from "../run-view.ts";
@@ -191,7 +191,7 @@ export class RunTree {
 
   interrupted(event: SluiceEvent): void {
     const { runId, executionId = "", at, data } = event;
-    const from = parseExecutionId(executionId).stateId;
+    const from = parseExecutionId(executionId).state;
     this.#detours ??= new DetourReducer();
     this.#detours.started(event, from);
     const [to, interrupt] = [textAt(data, "to"), textAt(data, "interrupt")];
@@ -257,7 +257,7 @@ export class RunTree {
     const hop = hopOf(event, this.#detours?.returnsTo(runId));
     if (type === "route.decided" && hop === undefined) return;
     const executionId = id || textAt(data, "from");
-    const from = textAt(data, "from") || parseExecutionId(executionId).stateId;
+    const from = textAt(data, "from") || parseExecutionId(executionId).state;
     const { rows } = this.#graphOf(runId);
     const isRefused = type === "transition.rejected";
     const led = field(data, "why");
@@ -417,14 +417,12 @@ function statesOf(children: readonly ForkChild[]): readonly string[] {
   return children.flatMap((child) => (child.kind === "branch" ? [child.state, child.terminal] : []));
 }
 
-const STATUSES = ["completed", "failed", "cancelled"] as const;
-
 function outcomesIn(data: Json): NonNullable<ForkView["outcomes"]> {
   const outcomes = field(data, "outcomes");
   if (!Array.isArray(outcomes)) return new Map();
   return new Map(
     outcomes.map((outcome: Json) => {
-      const status = STATUSES.find((known) => known === textAt(outcome, "status")) ?? "failed";
+      const status = END_STATUSES.find((known) => known === textAt(outcome, "status")) ?? "failed";
       return [textAt(outcome, "name"), status] as const;
     }),
   );

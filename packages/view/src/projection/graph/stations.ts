@@ -1,7 +1,6 @@
-import { addUsage, parseSiblingId } from "@sluice/core/runtime";
+import { addUsage, NO_USAGE, parseSiblingId, rootRunId } from "@sluice/core/runtime";
 import type { ForkChild } from "../../words/routes.ts";
 import { type ExecutionStatus, isUnfinished } from "../../words/symbols.ts";
-import { NO_USAGE } from "../execution-reducer.ts";
 import type { ExecutionView, ForkView, RunView } from "../run-view.ts";
 import type { PipelinePart } from "./pipeline-view.ts";
 
@@ -88,7 +87,7 @@ export type ExecutionGroup =
 export function groupsOf(view: Pick<RunView, "executions" | "forks">): readonly ExecutionGroup[] {
   const forks = new Map(view.forks.map((fork) => [forkId(fork), fork]));
   const [first] = view.executions;
-  const root = first?.runId.split("/", 1)[0] ?? "";
+  const root = rootRunId(first?.runId ?? "");
   return groupsIn(view.executions, root, forks);
 }
 

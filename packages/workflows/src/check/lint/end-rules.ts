@@ -1,4 +1,5 @@
 import type { PipelineSpec } from "@sluice/core";
+import { MAX_VISITS } from "@sluice/core/runtime";
 import { type CheckFinding, listed, nameOf } from "../finding.ts";
 import type { Flow } from "../flow.ts";
 import { entersOf } from "../moves.ts";
@@ -68,7 +69,7 @@ function endlessLoops(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
   const stuck = states.filter((state) => !leaving.has(state) && exits.get(state)?.next.size !== 0);
   const [first] = stuck;
   if (first === undefined) return [];
-  const { maxVisits = 10 } = spec.limits;
+  const { maxVisits = MAX_VISITS } = spec.limits;
   const names = stuck.map((state) => nameOf(spec, state));
   const subject = names.length === 1 ? `${names[0]} leads only to itself` : `${listed(names)} lead only to each other`;
   const message = `${subject}, so a run that comes there never ends by itself: it fails when a state is entered ${maxVisits} times.`;

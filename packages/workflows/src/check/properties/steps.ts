@@ -1,7 +1,7 @@
 // What may happen next in a run, step by step. Conditions may hold or not, states may fail, and files may change at any time.
 
 import type { ChoiceShape, InterruptSpec, PipelineSpec } from "@sluice/core";
-import { invokeKey } from "@sluice/core/runtime";
+import { invokeKey, MAX_VISITS, maxHopsOf } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
 import { type Flow, flowOf } from "../flow.ts";
 import { functionsOf, type Move, moveWords } from "../moves.ts";
@@ -127,15 +127,15 @@ function counted({ spec }: Scene, before: Counts | undefined, steps: readonly St
   });
 }
 
-export function countsAfter(before: Counts, { visits = [], isHop }: Step): Counts {
+export function countsAfter(before: Counts, { visits = [], isHop }: Pick<Step, "visits" | "isHop">): Counts {
   const after = { ...before.visits };
   for (const state of visits) after[state] = (after[state] ?? 0) + 1;
   return { visits: after, hops: before.hops + (isHop === true ? 1 : 0) };
 }
 
-export function isWithinCaps({ limits, states }: PipelineSpec, { visits = [] }: Step, counts: Counts): boolean {
-  const { maxVisits = 10, maxHops = 10 * states.size } = limits;
-  return counts.hops <= maxHops && visits.every((state) => (counts.visits[state] ?? 0) <= maxVisits);
+export function isWithinCaps(spec: PipelineSpec, { visits = [] }: Pick<Step, "visits">, counts: Counts): boolean {
+  const { maxVisits = MAX_VISITS } = spec.limits;
+  return counts.hops <= maxHopsOf(spec) && visits.every((state) => (counts.visits[state] ?? 0) <= maxVisits);
 }
 
 /** A branch continues the counts of its parent; any other child counts from the visit that its parent has counted. */

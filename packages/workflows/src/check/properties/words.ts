@@ -1,4 +1,4 @@
-import { visible } from "@sluice/core/runtime";
+import { visibleLine } from "@sluice/core/runtime";
 import type { PropertyVerdict } from "./prove.ts";
 import type { PathStep } from "./steps.ts";
 
@@ -12,22 +12,21 @@ function stepText({ branch, from, on, to, approved }: PathStep): string {
 
 /** A counterexample in one line. */
 export function pathText(path: readonly PathStep[]): string {
-  return visible(path.map(stepText).join(", then ")).replaceAll("\n", "\\n");
+  return visibleLine(path.map(stepText).join(", then "));
 }
 
 /** What came of a property, as people read it. One entry is one line of text. */
 export function verdictLines(text: string, verdict: PropertyVerdict): readonly string[] {
-  const clean = (line: string): string => visible(line).replaceAll("\n", "\\n");
   switch (verdict.verdict) {
     case "proven":
-      return [clean(`${text}: holds on every path`)];
+      return [visibleLine(`${text}: holds on every path`)];
     case "unknown":
-      return [clean(`${text}: cannot be proven: ${verdict.why}`)];
+      return [visibleLine(`${text}: cannot be proven: ${verdict.why}`)];
     case "violated":
       return [
-        clean(`${text}: does not hold. A shortest path that breaks it:`),
+        visibleLine(`${text}: does not hold. A shortest path that breaks it:`),
         ...verdict.path.map((step, index) =>
-          clean(
+          visibleLine(
             `  ${index + 1}. ${step.from === undefined || step.from === step.to ? "" : `${step.from}: `}${stepText(step)}`,
           ),
         ),

@@ -1,6 +1,6 @@
 // A walk of a pipeline with given outcomes: no model, no tool, no journal. Where it goes is decided by the machine alone.
 
-import type { InterruptSpec, Issue, Json, JsonObject, PipelineSpec, RowSpec, StageResult } from "@sluice/core";
+import type { InterruptSpec, Json, JsonObject, PipelineSpec, RowSpec, StageResult } from "@sluice/core";
 import {
   apply,
   type Child,
@@ -15,7 +15,7 @@ import {
   type NextDecision,
   transition,
 } from "@sluice/core/machine";
-import { readPathScope } from "@sluice/core/runtime";
+import { executionIdOf, issuesText, NO_USAGE, readPathScope } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
 import { ANY_EVENT, type MoveTable, moveTable, triggerKey } from "../moves.ts";
 import type { ChildOutcome, Outcome } from "./outcomes.ts";
@@ -187,7 +187,7 @@ async function resultOf(
   outcome: Exclude<WorkOutcome, { readonly event: string }>,
   state: string,
 ): Promise<MachineInput | { readonly message: string }> {
-  const base = { ...NOTHING, executionId: `${state}#${machine.at?.visit ?? 1}` };
+  const base = { ...NOTHING, executionId: executionIdOf(state, machine.at?.visit ?? 1) };
   if ("output" in outcome) {
     const of = spec.states.get(state);
     if (of?.completesByEvents === true)
@@ -216,11 +216,7 @@ function unfinished(
   return "skipped" in outcome ? { status: "skipped" } : { status: "paused", request: { answer: outcome.pause } };
 }
 
-const NOTHING = { attempts: 1, turns: 0, usage: { inputTokens: 0, outputTokens: 0 }, ms: 0 } as const;
-
-function issuesText(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
-}
+const NOTHING = { attempts: 1, turns: 0, usage: NO_USAGE, ms: 0 } as const;
 
 async function join(
   walk: Walk,

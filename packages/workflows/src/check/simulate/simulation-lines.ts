@@ -1,7 +1,7 @@
 // A simulated run as people read it.
 
 import type { PipelineSpec } from "@sluice/core";
-import { visible } from "@sluice/core/runtime";
+import { visibleLine } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
 import { choiceLabel } from "../labels.ts";
 import { type DecidedRow, endWords, type Simulation } from "./simulate.ts";
@@ -15,7 +15,7 @@ export function simulationLines(spec: PipelineSpec, { hops, end, waits, fault }:
   if (fault !== undefined) lines.push(`outcome ${fault.outcome + 1} does not fit: ${fault.message}`);
   if (end !== undefined) lines.push(endWords(spec, end));
   else if (waits !== undefined) lines.push(waitWords(spec, waits));
-  return lines.map((line) => visible(line).replaceAll("\n", "\\n"));
+  return lines.map(visibleLine);
 }
 
 function waitWords(

@@ -2,7 +2,7 @@
 
 import type { JsonObject, PipelineSpec, RunJournal } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
-import { pipelinesWithin, visible } from "@sluice/core/runtime";
+import { pipelinesWithin, visibleLine } from "@sluice/core/runtime";
 import { groundOf, type TrialCall, tryCalls } from "./calls.ts";
 import { type TrialRoute, tryRoutes } from "./routes.ts";
 
@@ -81,7 +81,7 @@ export function trialLines(trials: readonly RunTrial[]): readonly string[] {
       ...(unknownStates.length > 0 ? [`  states of the run that the workflow lacks: ${unknownStates.join(", ")}`] : []),
     ];
   });
-  return lines.map((line) => visible(line).replaceAll("\n", "\\n"));
+  return lines.map(visibleLine);
 }
 
 function numbered(count: number, word: string): string {

@@ -12,7 +12,7 @@ import {
   type SecurityMode,
 } from "@sluice/core/gate";
 import { readEvents } from "@sluice/core/host";
-import { parseAttemptStep, type RecordedVerdict, readVerdicts } from "@sluice/core/runtime";
+import { parseAttemptStep, type RecordedVerdict, readVerdicts, SECURITY_MODES } from "@sluice/core/runtime";
 import { builtinTools } from "@sluice/stages/runtime";
 
 /** A recorded call, and what would become of it now. */
@@ -145,15 +145,13 @@ function decided(
   return verdict.kind === "prompt" ? { now: "asked", why: verdict.why } : { now: "denied", why: verdict.reason };
 }
 
-const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
-
 /** What a `run.started` event says about the run. */
 export function groundOf(data: JsonObject): RunGround {
   const allow: readonly Json[] = Array.isArray(data.allow) ? data.allow : [];
   const root = field(data, "cwd");
   return {
     root: typeof root === "string" ? root : "/",
-    mode: MODES.find((mode) => mode === data.mode) ?? "ask",
+    mode: SECURITY_MODES.find((mode) => mode === data.mode) ?? "ask",
     allow: allow.filter((text) => typeof text === "string"),
   };
 }

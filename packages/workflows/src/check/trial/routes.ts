@@ -19,7 +19,7 @@ import {
   type OutputChange,
   type ResolvedChoice,
 } from "@sluice/core/machine";
-import { isDecision, parseAttemptStep, parseSiblingId, readLeft } from "@sluice/core/runtime";
+import { isDecision, parseAttemptStep, parseSiblingId, readLeft, textField } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
 
 /** A recorded decision that would be another one now. */
@@ -201,11 +201,6 @@ function interrupt(machine: MachineState, value: string): void {
   if (!read.ok || !isDecision(read.value) || read.value.choice.kind !== "to") return;
   const { state, input } = read.value.choice;
   apply(machine, { suspend: { interrupt: textField(input, "interrupt") ?? "" }, enter: { state, input } });
-}
-
-function textField(value: Json, key: string): string | undefined {
-  const found = field(value, key);
-  return typeof found === "string" ? found : undefined;
 }
 
 /** Walks the children of a fan-out that was recorded here, and adds their outputs. */
