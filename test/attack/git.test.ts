@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { sqliteHost } from "@sluice/sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { attack, attacks, bash, INSIDE, OUTSIDE, type Row, type Scene, scene } from "../support/attack.ts";
 
@@ -719,6 +720,94 @@ describe("options and variables on the line", () => {
     const own = ["git diff --numstat -I ^password=h -- src", "git log --numstat -I ^x -- src", "git diff --numstat"];
     const allowed = await attack(here, { ...narrow, calls: own.map(bash) });
     expect(allowed.outcomes).toEqual(["ok", "ok", "ok"]);
+  });
+});
+
+describe("a run store that was committed", () => {
+  const PLANTED = "planted-in-the-store";
+  /** A repository with the store in its history, in a change, and in a stash; with the names of its objects. */
+  const committed = (here: Scene) => {
+    repository(here);
+    const host = sqliteHost(here.path(".sluice/store"));
+    here.put(".sluice/store/x", `${PLANTED}\n`);
+    shell(here.root, "git add -f .sluice/store/x && git commit -qm store");
+    here.put("src/b.ts", "export const b = 2;\n");
+    here.put(".sluice/store/x", `${PLANTED} changed\n`);
+    shell(here.root, "git commit -qam two && echo 3 >> src/b.ts && echo 3 >> .sluice/store/x && git stash -q");
+    const [blob = "", tree = "", before = ""] = shell(
+      here.root,
+      "git rev-parse HEAD:.sluice/store/x HEAD:.sluice HEAD~1:.sluice/store/x",
+    ).split("\n");
+    return { host, blob, tree, before };
+  };
+  const asked = async (
+    lines: (names: ReturnType<typeof committed>) => readonly string[],
+    leave?: (here: Scene) => void,
+  ) => {
+    const here = scene();
+    const names = committed(here);
+    leave?.(here);
+    const sent = lines(names);
+    const after = await attack(here, { ...READING, host: () => names.host, calls: sent.map(bash) });
+    return { leaked: sent.filter((_, at) => JSON.stringify(after.outputs[at]).includes(PLANTED)), ...after, sent };
+  };
+
+  test("is in nothing that git shows of the history", async () => {
+    const { leaked } = await asked(({ blob, tree, before }) => [
+      "git grep planted HEAD:.sluice",
+      "git grep planted HEAD:",
+      "git grep planted HEAD:.sluice/store",
+      "git grep planted HEAD",
+      "cd .sluice && git grep planted HEAD:./",
+      "git diff HEAD:src HEAD:.sluice",
+      "git diff HEAD~1: HEAD:",
+      "git show HEAD:src/b.ts HEAD",
+      "git show HEAD:.sluice/store/x",
+      "git reflog -p",
+      "git reflog show -p HEAD",
+      "cd src && git reflog -p",
+      "git log -L1,1:.sluice/store/x",
+      "cd src && git log -L1,1:../.sluice/store/x",
+      "git -C src log -L1,1:../.sluice/store/x",
+      "git reflog -L1,1:.sluice/store/x",
+      "git stash list -p",
+      "git stash list -p --diff-merges=separate",
+      "git stash show -p",
+      "git show stash@{0}",
+      "git log -g -p refs/stash",
+      `git cat-file -p ${blob}`,
+      `git show ${blob}`,
+      `git diff ${before} ${blob}`,
+      `git grep planted ${tree}`,
+      "git log -p",
+      "git show HEAD",
+      "git diff HEAD~1",
+    ]);
+    expect(leaked).toEqual([]);
+  });
+
+  test("leaves the rest of the history readable", async () => {
+    const { outcomes, outputs, sent } = await asked(() => [
+      "git log -p",
+      "git show HEAD",
+      "git show HEAD:src/b.ts HEAD",
+      "git reflog -p",
+      "cd src && git reflog -p",
+      "git log -L1,1:src/b.ts",
+      "git diff HEAD~1:src HEAD:src",
+      "git grep const HEAD:src",
+      "git stash list",
+    ]);
+    expect(outcomes).toEqual(sent.map(() => "ok"));
+    for (const [at, line] of sent.slice(0, -1).entries()) expect(outputs[at], line).toContain("const b = ");
+  });
+
+  test("that is not tracked needs no leave for a stash and an object", async () => {
+    const { outcomes, sent } = await asked(
+      () => ["git stash list -p", "git stash show -p", "git cat-file -p HEAD", "git show HEAD^{tree}"],
+      (here) => shell(here.root, "git rm -rq --cached .sluice && git commit -qm gone"),
+    );
+    expect(outcomes).toEqual(sent.map(() => "ok"));
   });
 });
 

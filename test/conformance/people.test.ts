@@ -252,6 +252,38 @@ describe.each(HOSTS)("people, %s", (_name, make) => {
     await expectCalm(there.live);
   });
 
+  test("a run that waits only so long is not suspended while an interactor that joined is asked", async () => {
+    const { live, ran } = office(make().host(), { model: saying(deploy()), wait: 30_000 });
+    const handle = live.start(one(worker()), task);
+    await soon(() => live.clock.waiting() === 1);
+    live.clock.turn(20_000);
+    const me = person("me");
+    live.attach(me);
+    await soon(() => me.seen.length === 1);
+    expect(live.clock.waiting()).toBe(0);
+    live.clock.turn(20_000);
+    me.seen[0]?.answer({ kind: "approve" });
+    expect(await handle).toMatchObject({ status: "completed", denied: [] });
+    expect(ran).toEqual([1]);
+    await expectCalm(live);
+  });
+
+  test("a run that waits only so long begins anew when the interactor that joined leaves", async () => {
+    const { live } = office(make().host(), { model: saying(deploy()), wait: 30_000 });
+    const handle = live.start(one(worker()), task);
+    await soon(() => live.clock.waiting() === 1);
+    live.clock.turn(20_000);
+    const me = person("me");
+    const leave = live.attach(me);
+    await soon(() => me.seen.length === 1);
+    leave();
+    live.clock.turn(20_000);
+    await quiet();
+    expect(live.clock.waiting()).toBe(1);
+    live.clock.turn(10_000);
+    expect(await handle).toMatchObject({ status: "suspended", reason: "waiting" });
+  });
+
   test("an approval counts for the exact digest it names, and for no other", async () => {
     const { live, ran, handle, model } = asking({ wait: true });
     await soon(async () => (await live.host.requests()).length === 1);

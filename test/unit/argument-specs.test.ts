@@ -511,7 +511,7 @@ const READS: readonly (readonly [line: string, paths: string])[] = [
   ["git log -p a.txt", "a.txt"],
   ["git log --follow --oneline a.txt", "a.txt"],
   ["git log -S apple", "@"],
-  ["git log -L1,2:a.txt", "@"],
+  ["git log -L1,2:a.txt", "@ a.txt"],
   ["git show", "@"],
   ["git show HEAD~1", "@"],
   ["git show --stat HEAD", "@"],

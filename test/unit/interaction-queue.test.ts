@@ -303,6 +303,37 @@ describe("no one there", () => {
     expect(ids(queue.pending())).toEqual(["q1"]);
   });
 
+  test("the host learns that a request that was left open has someone who can answer it, also before it is shown", async () => {
+    const askedAgain: string[] = [];
+    const { queue, leftOpen } = bench({
+      whenNobody: () => "wait",
+      onAskedAgain: ({ requestId }) => void askedAgain.push(requestId),
+    });
+    for (const id of ["q1", "q2"]) queue.add(request(id));
+    const ann = person("ann");
+    const leave = queue.attach(ann);
+    expect(ids(ann.seen)).toEqual(["q1"]);
+    expect(askedAgain).toEqual(["q1", "q2"]);
+    queue.attach({ ...person("watching"), observes: true });
+    queue.attach(person("bob"));
+    leave();
+    expect([leftOpen, askedAgain]).toEqual([
+      ["q1", "q2"],
+      ["q1", "q2"],
+    ]);
+  });
+
+  test("one that only watches does not count as someone who can answer", () => {
+    const askedAgain: string[] = [];
+    const { queue } = bench({
+      whenNobody: () => "wait",
+      onAskedAgain: ({ requestId }) => void askedAgain.push(requestId),
+    });
+    queue.add(request("q1"));
+    queue.attach({ ...person("watching"), observes: true });
+    expect(askedAgain).toEqual([]);
+  });
+
   test("defer is an answer, and where the run waits it leaves the request open", async () => {
     const later = callbackInteractor("later", () => ({ kind: "defer" }));
     const now = bench({ interactors: [later] });

@@ -24,10 +24,20 @@ async function verdict(
 
 function project(): TestWorkspace {
   const folder = tempFolder();
-  for (const name of ["src/a.ts", "docs/b.md", ".git/config", ".sluice/store/runs.db", "sluice.config.ts"])
+  for (const name of [
+    "src/a.ts",
+    "src/sub/c.ts",
+    "docs/b.md",
+    "docs/sub/d.md",
+    ".git/config",
+    ".sluice/store/runs.db",
+    "sluice.config.ts",
+  ])
     folder.put(name, "x");
   symlinkSync("/etc", folder.path("etc"));
   symlinkSync(".git/hooks", folder.path("hooks"));
+  symlinkSync("docs", folder.path("to-docs"));
+  symlinkSync("../src", folder.path("docs/to-src"));
   return folder;
 }
 
@@ -88,6 +98,29 @@ test.each<readonly [readonly string[], string, Json, string]>([
   [reading, "Read", { file_path: "a\0" }, "limit"],
   [reading, "Grep", { pattern: "x", path: "etc" }, "limit"],
   [reading, "Glob", { pattern: "*", path: ".sluice/store" }, "limit"],
+  [["Glob(docs/**)"], "Glob", { pattern: "*.md", path: "docs" }, "envelope"],
+  [["Glob(docs/**)"], "Glob", { pattern: "docs/**/*.md" }, "envelope"],
+  [["Glob(docs/**)"], "Glob", { pattern: "./docs//*.md" }, "envelope"],
+  [["Glob(docs/**)"], "Glob", { pattern: "docs/" }, "envelope"],
+  [["Glob(docs/**)"], "Glob", { pattern: "docs/sub/**" }, "envelope"],
+  [["Glob(docs/sub/**)"], "Glob", { pattern: "sub/*.md", path: "docs" }, "envelope"],
+  [["Glob(docs/sub/**)"], "Glob", { pattern: "docs/**" }, "ask"],
+  [["Glob(docs/*)"], "Glob", { pattern: "docs/*" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "docs" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "src/**" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "**/*" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "{docs,src}/**" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "doc[s]/**" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "\\docs/**" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "../docs/**" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "/docs/**" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "none/docs/**" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "to-docs/**" }, "ask"],
+  [["Glob(docs/**)"], "Glob", { pattern: "docs/to-src/**" }, "envelope"],
+  [["Glob(docs/**)"], "Glob", { pattern: "to-src/**", path: "docs" }, "envelope"],
+  [["Glob(docs/**)"], "Glob", { pattern: "sub/**", path: "docs/to-src" }, "ask"],
+  [["Glob(etc/**)"], "Glob", { pattern: "etc/**" }, "ask"],
+  [reading, "Glob", { pattern: "etc/**" }, "envelope"],
   [["Read(src/**)"], "Read", { file_path: "src/a.ts" }, "envelope"],
   [["Read(src/**)"], "Read", { file_path: "docs/b.md" }, "ask"],
   [reading, "Write", { file_path: "src/new.ts", content: "" }, "ask"],

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, symlinkSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { expect, test } from "vitest";
 import { globTool } from "../../packages/stages/src/tools/search/glob.ts";
 import { codeOf, stageIn, type TestWorkspace, tempFolder, textOf, unprivileged } from "../support/tools.ts";
@@ -59,6 +59,29 @@ test("node_modules, .git and the run store are skipped; node_modules is searched
   expect(await found(workspace, "node_modules/**/*.ts")).toEqual(["node_modules/x/index.ts"]);
   expect(await found(workspace, "**/*.ts", "node_modules/x")).toEqual(["node_modules/x/index.ts"]);
   expect(await found(workspace, ".sluice/store/**")).toEqual(["No file below . matches."]);
+});
+
+test("folders that a pattern begins with are part of its path, which changes nothing of what is found", async () => {
+  const folder = withFiles("docs/a.md", "docs/b/c.md", "docs/gen/d.md", "other/docs/e.md", "f.md");
+  folder.put(".gitignore", "gen\n/other\n");
+  expect(await found(folder, "docs/**/*.md")).toEqual(["docs/a.md", "docs/b/c.md"]);
+  expect(await found(folder, "./docs//b/*")).toEqual(["docs/b/c.md"]);
+  expect(await found(folder, "docs/")).toEqual(["docs/a.md", "docs/b/c.md"]);
+  expect(await found(folder, "b/*", "docs")).toEqual(["docs/b/c.md"]);
+  expect(await found(folder, "docs/{b/c,a}.md")).toEqual(["docs/a.md", "docs/b/c.md"]);
+  for (const ignored of ["docs/gen/*", "other/**", "docs/none/*", "docs/a.md/*"])
+    expect(await found(folder, ignored)).toEqual(["No file below . matches."]);
+});
+
+test("a pattern finds nothing outside of the folder it begins with, whatever that has become since it was judged", async () => {
+  const folder = withFiles("docs/a.md", "src/b.md");
+  const judged = stageIn(folder).judge(globTool, { pattern: "docs/*" });
+  expect(judged.subjects).toEqual([{ kind: "path", real: folder.path("docs"), access: "read", tree: true }]);
+  expect(textOf(await judged.run())).toBe("docs/a.md");
+  rmSync(folder.path("docs"), { recursive: true });
+  expect(codeOf(await judged.run())).toBe("path_changed");
+  symlinkSync("src", folder.path("docs"));
+  expect(codeOf(await judged.run())).toBe("path_changed");
 });
 
 test("links are listed and never followed", async () => {

@@ -14,9 +14,10 @@ import {
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { agentModelId, type ExternalAgent, externalAgent, externalAgents } from "@sluice/gateway";
+import { sqliteHost } from "@sluice/sqlite";
 import { createSession, type SessionOptions, transcriptEntries } from "@sluice/stages";
 import { probeSandbox } from "@sluice/stages/runtime";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
 import { tempFolder } from "../support/tools.ts";
@@ -83,7 +84,7 @@ function desk(
     const result = await handle;
     const events: SluiceEvent[] = [];
     for await (const event of handle.events) events.push(event);
-    const records = await host.records(handle.runId);
+    const records = await session.host.records(handle.runId);
     await session.close();
     return { result, events, faults, transcript: transcriptEntries(handle.runId, records) };
   };
@@ -288,6 +289,30 @@ describe.skipIf(wall === undefined)("the OS sandbox around an agent", () => {
       [".sluice/store/x", "ENOENT"],
       [secret, "ENOENT"],
     ]);
+  });
+
+  test.each(["runs/store", "home/runs"])("hides a run store at %s, and what the session hides", async (at) => {
+    const own = tempFolder();
+    const steps = [
+      { open: `${at}/journal.db` },
+      { write: `${at}/x` },
+      { open: "hidden/a.txt" },
+      { open: "a.txt" },
+      ends,
+    ];
+    const here = desk([steps], "honest", { home: [own.root, "~/home"] }, own.root);
+    here.folder.put("home/kept.txt", "x");
+    here.folder.put("hidden/a.txt", "x");
+    const host = sqliteHost(join(here.folder.root, at));
+    onTestFinished(() => host.close());
+    const { result } = await here.run({
+      host,
+      sandbox: { mode: "off", hidden: [join(here.folder.root, "hidden")] },
+      traffic: externalAgents({ sandbox: "require" }),
+    });
+    expect(result).toMatchObject({ status: "completed", output: "all done" });
+    expect(here.seen("opened")).toEqual([{ opened: "a.txt" }]);
+    expect(here.seen("wrote")).toEqual([]);
   });
 });
 

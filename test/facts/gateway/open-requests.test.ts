@@ -1,9 +1,10 @@
-import type { RunHost } from "@sluice/core";
+import type { RunHost, ToolResult } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { ask, gatewayRun, leave, PLAN_FIRST, pipelineOf } from "../../support/gateway.ts";
 import { handClock } from "../../support/hand-clock.ts";
 import { until } from "../../support/mcp.ts";
+import { quiet, tool } from "../../support/run-kit.ts";
 import { tempFolder } from "../../support/tools.ts";
 
 const EDIT = { file_path: "a.txt", content: "two\n" };
@@ -101,4 +102,30 @@ describe("a call that needs a person", () => {
     const next = await ask(run, "Read", { file_path: "a.txt" });
     expect(next.text).toContain("Your earlier call of Write has ended");
   });
+});
+
+test("a call that takes long is answered with its own result, not with that of a call of an earlier state", async () => {
+  const clock = handClock();
+  const finish = Promise.withResolvers<ToolResult>();
+  const look = tool("Look", { effect: "read", execute: async () => ({ ok: true, output: "all is well" }) });
+  const slow = tool("Test", { execute: () => finish.promise });
+  const pipeline = await pipelineOf({
+    id: "look-then-test",
+    initial: "look",
+    states: {
+      look: { instructions: "Look.", allowed_tools: ["Look"], on: { READY: "test" } },
+      test: { instructions: "Test.", allowed_tools: ["Test"], on: { TESTED: "done" } },
+      done: { type: "final" },
+    },
+  });
+  const run = gatewayRun({ pipeline, root: tempFolder().root, wait: true, clock, session: { tools: [look, slow] } });
+  expect((await ask(run, "Look")).text).toContain("all is well");
+  await leave(run, "READY");
+  const long = run.call({ tool: "Test", input: {} });
+  await until(() => run.now().status === "busy");
+  clock.turn(45_000);
+  await quiet();
+  clock.turn(45_000);
+  finish.resolve({ ok: false, output: "the tests fail" });
+  expect(await long.answer).toMatchObject({ ok: false, output: "the tests fail" });
 });

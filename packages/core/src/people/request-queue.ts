@@ -20,6 +20,8 @@ export interface RequestQueueOptions {
   readonly whenNobody: (request: PersonRequest) => "answer" | "wait";
   /** Called when no attached interactor answered a request and it stays open. */
   readonly onLeftOpen?: (request: PersonRequest) => void;
+  /** Called when an interactor was attached that will be asked about a request that was left open. */
+  readonly onAskedAgain?: (request: PersonRequest) => void;
   /** Called with non-fatal errors. */
   readonly onFault: (fault: InteractionFault) => void;
 }
@@ -71,7 +73,7 @@ interface Entry {
 }
 
 export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
-  const { submit, clock, timeoutMs, whenNobody, onLeftOpen, onFault } = options;
+  const { submit, clock, timeoutMs, whenNobody, onLeftOpen, onAskedAgain, onFault } = options;
   const interactors = new Set<Interactor>(options.interactors);
   const entries = new Map<string, Entry>();
   let shown: Entry | undefined;
@@ -92,7 +94,6 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
         continue;
       }
       shown = entry;
-      entry.leftOpen = false;
       show(entry, unasked);
     }
   };
@@ -102,6 +103,15 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     entry.leftOpen = true;
     if (whenNobody(entry.request) === "wait") onLeftOpen?.(entry.request);
     else void resolve(entry, { kind: "none", cause: "no_interactor" }, QUEUE);
+  };
+
+  /** An interactor was attached that can answer: it sees the requests that were left open one after the other. */
+  const reopen = (): void => {
+    for (const entry of entries.values()) {
+      if (!entry.leftOpen) continue;
+      entry.leftOpen = false;
+      onAskedAgain?.(entry.request);
+    }
   };
 
   /** Adds all interactors before calling the first, whose synchronous answer must not find itself alone. */
@@ -207,6 +217,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     attach: (interactor) => {
       if (!closed && !interactors.has(interactor)) {
         interactors.add(interactor);
+        if (interactor.observes !== true) reopen();
         if (shown === undefined) next();
         else show(shown, [interactor]);
       }

@@ -12,6 +12,9 @@ import type { OutsideAgent, ResolvedModel, TurnPosition } from "@sluice/stages";
 /** One turn of a state: the run waits for calls of the agent. */
 export interface AgentTurn {
   readonly runId: string;
+  readonly executionId: string;
+  /** Of the execution. */
+  readonly attempt: number;
   readonly state: string;
   readonly prompt: LanguageModelV4Prompt;
   readonly tools: readonly LanguageModelV4FunctionTool[];
@@ -32,14 +35,17 @@ export interface AgentReply extends TurnCalls {
 export function agentModel(agent: OutsideAgent, next: (turn: AgentTurn) => Promise<TurnCalls>): ResolvedModel {
   const { name, version } = agent;
   const modelId = version === undefined ? name : `${name}/${version}`;
-  const at = ({ stage, runId = "" }: TurnPosition): LanguageModelV4 =>
+  const at = ({ stage, runId = "", execution = NO_EXECUTION }: TurnPosition): LanguageModelV4 =>
     modelOfAgent(modelId, async ({ prompt, tools = [], abortSignal }) => {
       const offered = tools.filter((tool) => tool.type === "function");
-      const { calls } = await next({ runId, state: stage, prompt, tools: offered, signal: abortSignal });
+      const { calls } = await next({ runId, ...execution, state: stage, prompt, tools: offered, signal: abortSignal });
       return { text: "", reasoning: "", calls, finish: "tool-calls" };
     });
   return { id: `agent:${modelId}`, secrets: [], agent, at };
 }
+
+/** Of a model that no state calls. */
+const NO_EXECUTION = { executionId: "", attempt: 1 };
 
 /** A model for the AI SDK whose replies come from an agent. */
 export function modelOfAgent(

@@ -300,7 +300,12 @@ export class Exchange {
   /** A call of the last turn that an earlier process recorded. */
   #earlierAt(thread: Thread, index: number): CallInFlight | undefined {
     const found = [...this.#given.values()].find(
-      ({ place }) => place?.runId === thread.runId && place.turn === thread.turns && place.index === index,
+      ({ place }) =>
+        place?.runId === thread.runId &&
+        place.executionId === thread.executionId &&
+        place.attempt === thread.attempt &&
+        place.turn === thread.turns &&
+        place.index === index,
     );
     if (found?.place !== undefined) found.place = { ...found.place, thread };
     return found;
@@ -366,7 +371,8 @@ export class Exchange {
         continue;
       }
       call.progress = { kind: "given" };
-      call.place = { thread, runId: turn.runId, turn: thread.turns, index: calls.length };
+      const { runId, executionId, attempt } = turn;
+      call.place = { thread, runId, executionId, attempt, turn: thread.turns, index: calls.length };
       this.#given.set(call.id, call);
       calls.push({ id: call.id, ...wanted });
       // What follows is meant for the next phase.

@@ -7,6 +7,9 @@ import { type TranscriptEntry, transcriptEntries } from "@sluice/stages";
 /** Where a run has a call. */
 export interface RecordedCallPlace {
   readonly runId: string;
+  readonly executionId: string;
+  /** Of the execution: turns are counted in each attempt. */
+  readonly attempt: number;
   readonly turn: number;
   readonly index: number;
 }
@@ -25,12 +28,15 @@ type Journals = Pick<RunHost, "tree" | "records" | "get">;
 /** What became of a call, from the end of its run's journal. */
 export async function recordedResult(
   host: Journals,
-  { runId, turn, index }: RecordedCallPlace,
+  { runId, executionId, attempt, turn, index }: RecordedCallPlace,
 ): Promise<{ readonly ok: boolean; readonly output: Json } | undefined> {
   const callId = `t${turn}.c${index}`;
-  const isIt = (entry: TranscriptEntry): boolean => "callId" in entry && entry.callId === callId;
-  const entries = await latestEntries(host, runId, (entry) => entry.kind === "call" && isIt(entry));
-  const found = entries.findLast((entry) => entry.kind === "result" && isIt(entry));
+  const isIt = (entry: TranscriptEntry): boolean =>
+    "callId" in entry && entry.callId === callId && entry.executionId === executionId && entry.attempt === attempt;
+  const isCall = (entry: TranscriptEntry): boolean => entry.kind === "call" && isIt(entry);
+  const entries = await latestEntries(host, runId, isCall);
+  const at = entries.findLastIndex(isCall);
+  const found = at < 0 ? undefined : entries.slice(at).findLast((entry) => entry.kind === "result" && isIt(entry));
   return found?.kind === "result" ? { ok: found.ok, output: found.output } : undefined;
 }
 
@@ -48,11 +54,12 @@ export async function lastCalls(host: Journals, rootId: string): Promise<readonl
     );
     for (const entry of ofTurn) {
       if (entry.kind !== "call" || entry.input === undefined) continue;
-      const { callId, tool, input, turn } = entry;
+      const { callId, tool, input, executionId, attempt, turn } = entry;
       const index = Number(/\.c(\d+)$/.exec(callId)?.[1] ?? Number.NaN);
       const result = ofTurn.findLast((one) => one.kind === "result" && one.callId === callId);
       if (result?.kind === "result" && isRefusal(result)) continue;
-      if (Number.isInteger(index)) calls.push({ runId, turn, index, tool, input, hasEnded: result !== undefined });
+      const hasEnded = result !== undefined;
+      if (Number.isInteger(index)) calls.push({ runId, executionId, attempt, turn, index, tool, input, hasEnded });
     }
   }
   return calls;

@@ -7,8 +7,7 @@ import { type Phase, textOf } from "./phase.ts";
 import { replyOf } from "./words.ts";
 
 /** One transcript of a state. */
-export interface Thread {
-  readonly runId: string;
+export interface Thread extends Pick<AgentTurn, "runId" | "executionId" | "attempt"> {
   /** How many of its messages were read. */
   read: number;
   /** Its model steps so far. */
@@ -22,13 +21,13 @@ export interface Thread {
 /** Finds the transcript of a turn: every prompt of one begins with the same message. */
 export function createThreads(): (turn: AgentTurn) => Thread {
   const threads = new WeakMap<LanguageModelV4Message, Thread>();
-  return ({ prompt: [system], runId, prompt }) => {
+  return ({ prompt: [system], runId, executionId, attempt, prompt }) => {
     const known = system === undefined ? undefined : threads.get(system);
     if (known !== undefined) return known;
     // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
     const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
-    const thread: Thread = { runId, read, turns, isNew: true, worksWithTools: false };
+    const thread: Thread = { runId, executionId, attempt, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) threads.set(system, thread);
     return thread;
   };

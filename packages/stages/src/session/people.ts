@@ -103,6 +103,7 @@ export function createPeople(options: PeopleOptions): SessionPeople {
         if (offer !== undefined && typeof options.wait === "number")
           offer.disarm = clock.after(options.wait, () => suspend(runId, "waiting"));
       },
+      onAskedAgain: ({ runId, requestId }) => offered.get(keyOf(runId, requestId))?.disarm(),
       onFault,
       submit: async (request, resolution, by) => {
         try {

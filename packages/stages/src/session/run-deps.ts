@@ -119,7 +119,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const executors = executorSet([...modelExecutors(modelsFor, factsOf, caller), ...kinds, ...given]);
   const knownPipeline = knownPipelines(executors.kinds, tools.builtins);
   const demandsOf = pipelineDemands();
-  const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
+  const models = sessionModels(options, { root, env, clock, secrets: scope.secrets, absent: held.absent });
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const secretsOf = rememberedSecrets(env, named);
   const allow = [...(options.allow ?? [])];

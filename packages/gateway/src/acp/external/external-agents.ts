@@ -14,7 +14,7 @@ export interface ExternalAgentsOptions {
    * may read the workspace and change nothing of it.
    */
   readonly sandbox?: SandboxMode;
-  /** Absolute paths that agents cannot see, besides the run store. */
+  /** Absolute paths that agents cannot see, besides the run store and what the session's `sandbox` hides. */
   readonly hidden?: readonly string[];
   /** The version that agents are shown; default: `0`. */
   readonly version?: string;
@@ -45,7 +45,7 @@ export function externalAgents(options: ExternalAgentsOptions = {}): ModelTraffi
 
 function agentAsModel(
   agent: ExternalAgent,
-  { root, env, clock }: TrafficScope,
+  { root, env, clock, absent = () => [] }: TrafficScope,
   { version = "0", sandbox = "try", hidden = [], onFault = () => undefined }: ExternalAgentsOptions,
 ): ResolvedModel {
   const name = agent.host ?? basename(agent.command[0] ?? "");
@@ -67,7 +67,7 @@ function agentAsModel(
       cwd: root,
       // The commands that answer requests refuse to work for a process with this variable.
       env: { ...Object.fromEntries(passed), SLUICE_RUN: runId },
-      sandbox: { mode: sandbox, hidden },
+      sandbox: { mode: sandbox, hidden: [...new Set([...absent(), ...hidden])] },
       version,
       clock,
       onFault,

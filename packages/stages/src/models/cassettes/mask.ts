@@ -6,7 +6,7 @@ import { secretForms } from "../../secrets/encodings.ts";
 import type { TrafficScope } from "./traffic.ts";
 
 /** The secrets that must not be in a cassette, and the paths and ids that differ between runs without meaning. */
-export interface MaskContext extends Omit<TrafficScope, "clock"> {
+export interface MaskContext extends Omit<TrafficScope, "clock" | "absent"> {
   readonly runId?: string | undefined;
 }
 

@@ -9,6 +9,8 @@ export interface TrafficScope {
   /** Secret values and their names. Complete when the first model is called. */
   readonly secrets: ReadonlyMap<string, string>;
   readonly clock: Clock;
+  /** The paths that no process of the session sees: the run store, and `hidden` of its sandbox. Complete when the first model is called. */
+  readonly absent?: () => readonly string[];
 }
 
 /** The model that a session would call. */

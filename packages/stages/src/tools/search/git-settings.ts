@@ -74,10 +74,19 @@ function oidBytes(shared: string): number {
   return /objectformat[ \t]*=[ \t]*sha256/i.test(readSmallFile(join(shared, "config")) ?? "") ? 32 : 20;
 }
 
+function trackedIn(top: string): ReadonlySet<string> | undefined {
+  const repository = repositoryAt(top);
+  return repository && trackedFolders(join(repository.folder, "index"), oidBytes(repository.shared));
+}
+
+/** Whether files of a folder are tracked, which is relative to the top; also if that is not certain. */
+export function isTracked(top: string, folder: string): boolean {
+  return trackedIn(top)?.has(folder) !== false;
+}
+
 /** Tracked folders that have been replaced by links: `git grep` follows them. */
 export function linkedFolders(top: string): readonly string[] | undefined {
-  const repository = repositoryAt(top);
-  const folders = repository && trackedFolders(join(repository.folder, "index"), oidBytes(repository.shared));
+  const folders = trackedIn(top);
   if (folders === undefined) return undefined;
   return [...folders].filter(
     (folder) => lstatSync(join(top, folder), { throwIfNoEntry: false })?.isSymbolicLink() === true,
@@ -94,8 +103,7 @@ const MOST_FOLDERS = 20_000;
 export function entriesBeside(
   top: string,
 ): { readonly links: readonly string[]; readonly folders: readonly string[] } | undefined {
-  const repository = repositoryAt(top);
-  const tracked = repository && trackedFolders(join(repository.folder, "index"), oidBytes(repository.shared));
+  const tracked = trackedIn(top);
   if (tracked === undefined || tracked.size > MOST_FOLDERS) return undefined;
   const links: string[] = [];
   const folders: string[] = [];

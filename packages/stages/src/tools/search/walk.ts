@@ -17,6 +17,8 @@ export interface WalkOptions {
   readonly workspace: Workspace;
   /** The folder to start in: a real path in the workspace. */
   readonly start: string;
+  /** A folder below the start to which the walk is limited. */
+  readonly within?: string;
   /** Whether to enter folders named node_modules. */
   readonly nodeModules: boolean;
   readonly signal: AbortSignal;
@@ -72,6 +74,8 @@ async function entriesOf(folder: Pending, options: WalkOptions, turns: Turns): P
     const kind = kindOf(entry);
     if (entry.name === ".git" || (entry.name === "node_modules" && !options.nodeModules)) continue;
     if (options.workspace.store !== undefined && contains(options.workspace.store, path)) continue;
+    const { within = folder.path } = options;
+    if (!contains(within, path) && !contains(path, within)) continue;
     const names = [...folder.names, entry.name];
     if (options.selects === undefined) {
       if (await isIgnored(folder.ignores, [...outside, entry.name], kind === "folder", turns)) continue;

@@ -1,9 +1,9 @@
-import { relative, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { contains, realPath } from "../../files/paths.ts";
-import { linkedFolders, workTree } from "../../search/git-settings.ts";
+import { isTracked, linkedFolders, workTree } from "../../search/git-settings.ts";
 import { GIT_COMMANDS, type GitCommand } from "./git-commands.ts";
 import { parseRevision, pathOf, pathspecOf, splitOperands } from "./git-words.ts";
-import { type Options, parseOptions } from "./options.ts";
+import { type Options, parseOptions, valuesOf } from "./options.ts";
 import { type CommandPlace, type Reading, reads, unknown, words } from "./reading.ts";
 
 /** Settings that override those with which git runs programs or writes; git-settings.ts checks for others. */
@@ -165,6 +165,15 @@ function boundary({ isOuter, cwd, place }: Scene): readonly string[] {
   return isOuter ? [pathspecOf(place.workspace.root, cwd)] : [];
 }
 
+/** The run store in the work tree, relative to its top, where what it holds may have been committed. */
+function storeOf({ top, place: { workspace } }: Scene): string | undefined {
+  return workspace.store !== undefined && contains(top, workspace.store) ? relative(top, workspace.store) : undefined;
+}
+
+function withoutPath(path: string): string {
+  return `:(exclude,top,literal)${path}`;
+}
+
 function objectPath(path: string, { top, cwd }: Scene): string {
   return resolve(/^\.\.?(?:\/|$)/.test(path) ? cwd : top, path);
 }
@@ -178,7 +187,11 @@ function withContents(scene: Scene, operands: readonly string[], words: readonly
   if (paths.length > 0 && known.length === paths.length)
     return { ...run, paths: known.map((path) => objectPath(path, scene)) };
   if (scene.isOuter) return "it may show files outside of the workspace: name REV:path";
-  return { ...run, trees: [scene.top] };
+  const store = storeOf(scene);
+  const trees = [scene.top];
+  if (store !== undefined && scene.name === "reflog") return { words: [...run.words, "--", withoutPath(store)], trees };
+  if (store !== undefined && isTracked(scene.top, store)) return "it may show the run store: use git show COMMIT";
+  return { ...run, trees };
 }
 
 const SAFE_KEY =
@@ -228,11 +241,13 @@ function readWalk(scene: Scene): Run | string {
         : undefined;
   if (wanders !== undefined && isOuter) return `${wanders} may show files outside of the workspace`;
   if (wanders === "-L" && pathspecs.length > 0) return "-L takes no further path";
-  const narrow = named.length > 0 || isOuter;
-  const shown = revisions.map((revision) => {
-    const peels = contents && narrow && revision.path === undefined && /^(?:show|diff|grep)$/.test(name);
-    return peels ? revision.commit : revision.text;
-  });
+  const store = contents ? storeOf(scene) : undefined;
+  // No pathspec limits a file that is named by its id.
+  const peels =
+    contents &&
+    /^(?:show|diff|grep)$/.test(name) &&
+    (named.length > 0 || isOuter || (store !== undefined && isTracked(top, store)));
+  const shown = revisions.map(({ path, commit, text }) => (peels && path === undefined ? commit : text));
   const bare = shown.indexOf(undefined);
   if (bare !== -1) return `${revisions[bare]?.text} may be something other than a commit`;
 
@@ -240,23 +255,25 @@ function readWalk(scene: Scene): Run | string {
     named.length > 0 || wanders === "-L" || (onlyObjects && name !== "show") || name === "ls-tree"
       ? []
       : boundary(scene);
-  const { store } = place.workspace;
-  const mayLeaveOut = contents && objects.length === 0 && wanders === undefined && name !== "blame";
-  const leavesOut = mayLeaveOut && store !== undefined && contains(top, store);
+  const leavesOut = !onlyObjects && wanders === undefined && name !== "blame" && store !== undefined;
   // Only grep opens files in a tracked folder that has become a link.
   const opensTree = name === "grep" && revisions.length === 0 && !options.seen.has("cached");
   const linked = opensTree ? linkedFolders(top) : [];
   if (linked === undefined || linked.length > MOST_LINKED) return "its index cannot be read";
-  const left = [...linked, ...(leavesOut ? [relative(top, store)] : [])];
-  const without = left.map((path) => `:(exclude,top,literal)${path}`);
+  const without = [...linked, ...(leavesOut ? [store] : [])].map(withoutPath);
   const isWhole = contents && (wanders !== undefined || (named.length === 0 && !onlyObjects));
   const namedPaths = named.map((one) => pathOf(one, cwd, place.cwd));
   const objectPaths = objects.map(({ path = "" }) => objectPath(path, scene));
   const whole = isWhole ? [isOuter ? place.workspace.root : top] : [];
-  const files = options.files.map((file) => (cwd === place.cwd ? file : resolve(cwd, file)));
+  const followed =
+    wanders === "-L" ? valuesOf(options, "L").map((lines) => lines.slice(lines.lastIndexOf(":") + 1)) : [];
+  const files = [...options.files, ...followed].map((file) => (cwd === place.cwd ? file : resolve(cwd, file)));
   // Names alone are shown without a rule, blame takes one file, and of a folder in a revision show prints only the names.
   const isDeep = contents && name !== "blame";
   const isDeepObject = isDeep && name !== "show";
+  const above = (path: string): boolean =>
+    store !== undefined && path !== join(top, store) && contains(path, join(top, store));
+  if (isDeepObject && objectPaths.some(above)) return "REV:path is a folder around the run store";
   const searchWords = searched === 1 && pattern !== undefined ? ["-e", pattern] : [];
   const words = [...(spec.adds ?? []), ...options.words, ...searchWords, ...shown.filter((word) => word !== undefined)];
   return {
