@@ -167,6 +167,37 @@ describe("values hidden by the name of their key, whatever they look like", () =
     expect(JSON.parse(redactedJson({ [name]: "value" }))).toEqual({ [name]: "value" });
   });
 
+  test.each([
+    [
+      ["login", "--password", "hunter2", "-u", "x"],
+      ["login", "--password", "[redacted:password]", "-u", "x"],
+    ],
+    [
+      ["--token", "-ecret1", "-api_key", "a"],
+      ["--token", "[redacted:token]", "-api_key", "[redacted:api_key]"],
+    ],
+    [
+      ["--db.token", "$X"],
+      ["--db.token", "[redacted:db.token]"],
+    ],
+    [
+      ["--token", "--TOKEN-1"],
+      ["--token", "[redacted:token]"],
+    ],
+    // What can hold no secret stays, and so does another flag.
+    ...[
+      ["--token", "--dry-run", "x"],
+      ["--token", "-v", "x"],
+      ["--token", "", 1, ["x"]],
+      ["token", "x", "--tokens", "x", "---", "x"],
+      [["--token"], "x", { a: "--token" }, "x"],
+      ["--token"],
+    ].map((list) => [list, list]),
+  ])("the words of a command in a list: %j", (list, wanted) => {
+    expect(redactJson({ args: [list] })).toEqual({ args: [wanted] });
+    expect(JSON.parse(redactedJson({ args: [list] }))).toEqual({ args: [wanted] });
+  });
+
   test("40 characters of the name are kept", () => {
     const name = `${"x".repeat(50)}-token`;
     expect(redactJson({ [name]: "a" })).toEqual({ [name]: `${REDACTION_MARKER}${"x".repeat(40)}]` });

@@ -316,7 +316,24 @@ export function redactJson(value: Json): Json {
 function redactAny(value: Json): Json {
   if (typeof value === "string") return redactText(value);
   if (typeof value !== "object" || value === null) return value;
-  return isJsonObject(value) ? redactObject(value) : value.map(redactAny);
+  return isJsonObject(value) ? redactObject(value) : redactList(value);
+}
+
+/** A flag of a command whose words are a list. Lower-case letters behind a dash are another flag, and no value of it. */
+const [FLAG, OTHER_FLAG] = [/^--?([\w.-]{1,64})$/, /^(?:-[A-Za-z]|--[a-z]+(?:-[a-z]+)*)$/];
+
+/** The words of a command may be a list: `["login", "--password", "value"]`. */
+function redactList(list: readonly Json[]): readonly Json[] {
+  return list.map((member, at) => {
+    if (typeof member !== "string" || member === "") return redactAny(member);
+    const before = list[at - 1];
+    const [, name = ""] = (typeof before === "string" && FLAG.exec(before)) || [];
+    return namesSecret(name) && !OTHER_FLAG.test(member) ? hiddenBy(name) : redactText(member);
+  });
+}
+
+function hiddenBy(name: string): string {
+  return marked(name.slice(0, LONGEST_NAME));
 }
 
 function redactObject(value: JsonObject): JsonObject {
@@ -324,7 +341,7 @@ function redactObject(value: JsonObject): JsonObject {
   for (const [key, member] of Object.entries(value)) {
     const hidden =
       namesSecret(key) && (typeof member === "string" ? member !== "" : typeof member === "object" && member !== null);
-    entries.push([redactText(key), hidden ? `${REDACTION_MARKER}${key.slice(0, LONGEST_NAME)}]` : redactAny(member)]);
+    entries.push([redactText(key), hidden ? hiddenBy(key) : redactAny(member)]);
   }
   return Object.fromEntries(entries);
 }
