@@ -71,18 +71,72 @@ describe("texts", () => {
     expect(redactText(`${secret}\n${secret}`)).toBe(`${REDACTION_MARKER}${name}]\n${REDACTION_MARKER}${name}]`);
   });
 
-  test.each(SECRETS)("%s: %j is replaced behind an escaped end of a line", (name, secret) => {
-    for (const sign of ["n", "r", "t"])
-      expect(redactText(`{"h":"a\\${sign}${secret}`)).toBe(`{"h":"a\\${sign}${REDACTION_MARKER}${name}]`);
+  /** What ends in a letter or a digit, and still ends the word before. */
+  const BEFORE = [
+    ...["n", "r", "t", "b", "f", "v", "x3d", "x3D", "u003d", "u003D", "0", "12", "075"].map((code) => `a\\${code}`),
+    ...["%20", "%3d", "%3D", "\\\\n", "\\\\\\\\u003d"],
+    ...["\u001b[m", "\u001b[31m", "\u001b[38;5;196m", "\u001b[38:2::1:2:3m", "\u001b[01;31m\u001b[K"],
+    ...["\\u001b[1m", "\\u001B[1m", "\\\\x1b[1m", "\\033[0;1m", "\\e[K"],
+  ];
+
+  test.each(SECRETS)("%s: %j is replaced behind an escaped character and behind a colour", (name, secret) => {
+    for (const before of BEFORE)
+      expect(redactText(`{"h":"a${before}${secret}`)).toBe(`{"h":"a${before}${REDACTION_MARKER}${name}]`);
   });
 
   test.each([
-    ["Authorization: Basic dXNlcjpwYXNz", "Authorization: [redacted:Authorization]"],
-    ["Cookie: session=abcdef", "Cookie: [redacted:Cookie]"],
-    ["DB_PASSWORD: hunter2hunter2", "DB_PASSWORD: [redacted:DB_PASSWORD]"],
-    ["--token abcdef", "--token [redacted:token]"],
-  ])("%j names a secret behind an escaped end of a line", (text, redacted) => {
-    expect(redactText(`printf 'GET /\\r\\n${text}`)).toBe(`printf 'GET /\\r\\n${redacted}`);
+    ["Authorization: ", "Basic dXNlcjpwYXNz"],
+    ["Cookie: ", "session=abcdef"],
+    ["api-key: ", "abcdef123456"],
+    ["DB_PASSWORD: ", "hunter2hunter2"],
+    ["TOKEN=", "hunter2hunter2"],
+    ["--token ", "abcdef"],
+    ["password=", "hunter2hunter2"],
+    ["api_key = ", "hunter2hunter2"],
+    ["-Dapi.token=", "hunter2hunter2"],
+  ])("%j names a secret behind an escaped character and behind a colour", (name, value) => {
+    for (const before of BEFORE) {
+      const redacted = redactText(`printf 'GET /\\r${before}${name}${value}`);
+      expect(redacted).toMatch(/\[redacted:[\w.-]+\]$/);
+      expect(redacted.startsWith(`printf 'GET /\\r${before}${name}[redacted:`)).toBe(true);
+    }
+  });
+
+  test.each([
+    ["\\token=abcdef", "\\token=[redacted:token]"],
+    ["C:\\password=abcdef", "C:\\password=[redacted:password]"],
+    ["\\x1token=abcdef", "\\x1token=abcdef"],
+    ["\\u12password=abcdef", "\\u12password=abcdef"],
+    ["%2token=abcdef", "%2token=abcdef"],
+  ])("a letter that is no escape belongs to its word: %j", (text, redacted) => {
+    expect(redactText(text)).toBe(redacted);
+  });
+
+  test.each([
+    ["\u001b[36mDB_PASSWORD\u001b[0m=", "hunter2hunter2"],
+    ["\u001b[36mDB_PASSWORD\u001b[0m\u001b[2m=\u001b[0m\u001b[32m", "hunter2hunter2\u001b[0m"],
+    ["\u001b[36mDB_PASSWORD\u001b[0m \u001b[2m:\u001b[0m \u001b[32m'", "hunter 22"],
+    ["\u001b[35mX-Api-Key\u001b[0m: ", "hunter2hunter2"],
+    ["\u001b[35mpassword\u001b[0m=", "correcthorse"],
+    ["\u001b[35mpassword\u001b[0m = \u001b[1m", "hunter2hunter2"],
+    ["\u001b[1m--token\u001b[0m ", "hunter2"],
+    ["\u001b[1m--token\u001b[0m=\u001b[2m", "hunter2"],
+    ['\u001b[34;1m"password"\u001b[0m\u001b[1;39m:\u001b[0m \u001b[0;32m"', "hunter 2"],
+    ["\\033[36mDB_PASSWORD\\033[0m=", "hunter2hunter2"],
+  ])("a colour may stand between a name and its value: %j", (before, value) => {
+    expect(redactText(`${before}${value}`)).toMatch(/\[redacted:[\w-]+\]$/);
+    expect(redactText(`${before}${value}`).startsWith(`${before}[redacted:`)).toBe(true);
+  });
+
+  test.each([
+    "\u001b[31mtoken\u001b[0m = \u001b[33mnext_token\u001b[0m",
+    "password\u001b[0m=\u001b[33muser.password\u001b[0m",
+    "TOKEN=\u001b[32m$OTHER_TOKEN\u001b[0m",
+    "\u001b[1mtokens\u001b[0m=\u001b[1mabcdefgh",
+    "[ask-me-anything-about-this-place]",
+    "\u001b[1mtask-list-of-everything-there-is",
+  ])("colours make no secret of %j", (text) => {
+    expect(redactText(text)).toBe(text);
   });
 
   test.each(PLAIN)("%j stays", (text) => {
@@ -379,6 +433,22 @@ test("a long text made to look like the beginning of many secrets is done in tim
     '--token "',
     "TOKEN  =  ",
     "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+    "\u001b[1m",
+    "\u001b[1mtoken",
+    "token\u001b[1m",
+    "TOKEN\u001b[1m=\u001b[1m",
+    "x-token\u001b[1m:",
+    '"token"\u001b[1m',
+    "\u001b[1m--token\u001b[1m",
+    "\u001b[1;1;1;1;1;1;1;1;1;1",
+    "%3D",
+    "%3Dtoken=",
+    "%3DeyJaaaaaaaaaa.",
+    "\\neyJaaaaaaaaaa.eyJ-",
+    "\\",
+    "\\ntoken=",
+    "\\u003d",
+    "a.a.a",
   ];
   for (const part of parts) {
     const text = part.repeat(size / part.length);
