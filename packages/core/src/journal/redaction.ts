@@ -105,7 +105,7 @@ export function maskSecrets<T extends Json>(value: T, secrets: SecretFilter): T 
 
 /** Endings of names of secrets; the parts of a word may be joined by `-`, `_` or nothing. */
 export const SECRET_WORDS: readonly string[] = [
-  ...["password", "passwd", "passphrase", "secret", "token", "api-key", "access-key", "private-key"],
+  ...["password", "passwd", "passphrase", "secret", "token", "api-key", "access-key", "private-key", "secret-key"],
   ...["authorization", "cookie", "credential", "credentials"],
 ];
 
@@ -147,8 +147,11 @@ export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[]
   ["github-token", form("(?:gh[pousr]|github_pat)_", "[A-Za-z0-9_]{20,}")],
   ["google-key", form("AIza", "[A-Za-z0-9_-]{30,}")],
   ["aws-key", form("A[KS]IA", String.raw`[A-Z0-9]{16}\b`)],
-  ["slack-token", form("xox[abeoprs]-", "[A-Za-z0-9-]{10,}")],
+  ["slack-token", form(String.raw`(?:xox[abeoprs]|xapp-\d)-`, "[A-Za-z0-9-]{10,}")],
   ["npm-token", form("npm_", "[A-Za-z0-9]{30,}")],
+  ["stripe-key", form("[sr]k_live_", "[A-Za-z0-9]{16,}")],
+  ["gitlab-token", form("glpat-", "[A-Za-z0-9_-]{20,}")],
+  ["huggingface-token", form("hf_", "[A-Za-z0-9]{30,}")],
   // Anchored to the start of such a run, since trying every position would take quadratic time.
   ["jwt", form("eyJ", String.raw`[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`, DASHED_START)],
   ["bearer", form("[Bb]earer", String.raw`\s+[A-Za-z0-9._~+/-]{16,}=*`)],
@@ -158,7 +161,10 @@ export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[]
 /** The end of a name that may name a secret; `namesSecret` decides. */
 const END = `(?:${SECRET_WORDS.map((word) => word.replace("-", "[-_]?")).join("|")})`;
 
-const VARIABLE = END.toUpperCase();
+/** The same of a variable, for which shorter words are usual too. */
+const VARIABLE_END = `(?:${END.toUpperCase()}|_(?:PASS|PWD|PAT))`;
+/** Of a variable, letters may stand right before the word: `PGPASSWORD`. */
+const VARIABLE_NAME = /(?:PASSWORD|_PASS|_PWD|_PAT)$/;
 
 /** A quote and the backslashes before it: none, one in a string, three in a string inside a string. */
 const QUOTE = String.raw`(?<quote>(?<slashes>\\{0,8})["'])`;
@@ -220,7 +226,7 @@ export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])
   notation(
     "variable",
     [
-      `${VARIABLE}${GAP}[=:](?<=${DASHED_START}(?<name>[A-Z0-9_]{0,64}?${VARIABLE})${GAP}[=:])${GAP}`,
+      `${VARIABLE_END}${GAP}(?<sign>[=:])(?<=${DASHED_START}(?<name>[A-Z0-9_]{0,64}?${VARIABLE_END})${GAP}[=:])${GAP}`,
       namedValue(6, 6, String.raw`\\{0,8}[$<(]|process\.|import\.|os\.`),
     ],
     "g",
@@ -241,9 +247,10 @@ function mayHoldSecret(text: string): boolean {
   return EXACT_HINT.test(text) || ANY_CASE_HINT.test(text);
 }
 
-const EXACT_HINT = /PRIVATE KEY|sk-|gh[pousr]_|github_pat_|AIza|AKIA|ASIA|xox|npm_|eyJ|:\/\//;
+const EXACT_HINT =
+  /PRIVATE KEY|sk-|gh[pousr]_|github_pat_|AIza|AKIA|ASIA|xox|xapp-|npm_|[sr]k_live_|glpat-|hf_|eyJ|:\/\/|_(?:PASS|PWD|PAT)(?![A-Z])/;
 const ANY_CASE_HINT =
-  /bearer|passw|passphrase|(?:secret|token)(?![a-z])|api[-_]?key|access[-_]?key|private[-_]?key|authorization|cookie|credential/i;
+  /bearer|passw|passphrase|(?:secret|token)(?![a-z])|(?:api|access|private|secret)[-_]?key|authorization|cookie|credential/i;
 
 const COLOUR_IN_VALUE = new RegExp(COLOUR, "g");
 
@@ -260,9 +267,10 @@ export function redactText(text: string): string {
 function withoutValue(found: string, ...rest: readonly unknown[]): string {
   const groups = rest.at(-1);
   if (!isGroups(groups)) return found;
-  const { name = "", quoted, bare = "", blank } = groups;
+  const { name = "", quoted, bare = "", blank, sign } = groups;
   const value = quoted ?? bare;
-  if (!namesSecret(name) || value.startsWith(REDACTION_MARKER)) return found;
+  const isNamed = namesSecret(name) || (sign !== undefined && VARIABLE_NAME.test(name));
+  if (!isNamed || value.startsWith(REDACTION_MARKER)) return found;
   if (quoted === undefined && blank !== undefined && isCode(bare.replaceAll(COLOUR_IN_VALUE, ""), /\s/.test(blank)))
     return found;
   return `${found.slice(0, -value.length)}${REDACTION_MARKER}${name}]`;
