@@ -187,6 +187,15 @@ const NO_VALUE = [
 function namedValue(least: number, leastBare: number, not: string): string {
   return `(?:${QUOTE}(?!${NO_VALUE})(?<quoted>${QUOTED}{${least},})|(?!${COLOURS}(?:${not}))(?<bare>${BARE}{${leastBare},}))`;
 }
+/** What is clearly a call, behind a blank as code has it: `config("API_KEY")`, `z.string().min(1)`. */
+const CALL = String.raw`(?<=\s)[A-Za-z_$][\w$]{0,40}(?:\.[A-Za-z_$][\w$]{0,40}){0,6}\((?:\\{0,8}["'${"`"}]|\)(?:[.,;)\s]|$))`;
+/** At least four words without a digit behind a name that prose uses too. Passwords may be several words; these are not. */
+function prose(end: string): string {
+  return [
+    String.raw`(?<=(?:authorization|cookie|token):[ \t]{1,8})(?!(?:basic|bearer|digest|token)\b)`,
+    String.raw`[a-z]{1,14}(?: [a-z]{1,14}[,.;]?){3,60}[ \t]{0,8}(?:${end}|$|[\r\n]|\\{1,8}[nr])`,
+  ].join("");
+}
 /** Around the sign between a name and its value. */
 const GAP = String.raw`(?:(?:[ \t]|${COLOUR}){0,8}|\s)`;
 /** The same on one line. */
@@ -208,12 +217,12 @@ export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])
   notation("word", [
     String.raw`${QUOTE}(?:--|-[A-Z])?(?<name>[\w.-]{0,48}${END})`,
     String.raw`(?:=|(?<=["'](?:authorization|cookie|[a-z][a-z0-9]{0,40}-[a-z0-9-]{1,60})):[ \t]{0,8})`,
-    `(?!${NO_VALUE})(?<quoted>${QUOTED_WORD}{4,})`,
+    String.raw`(?!${NO_VALUE}|${prose(String.raw`\k<quote>`)})(?<quoted>${QUOTED_WORD}{4,})`,
   ]),
   // Name: value, as in headers. Only these two one-word names, since code and prose use the same notation.
   notation("header", [
-    String.raw`${END}${COLOURS}:(?<=${DASHED_START}(?<name>authorization|cookie|[a-z](?=[a-z0-9]{0,40}-)[a-z0-9-]{0,64}?)${COLOURS}:)`,
-    String.raw`${BLANKS}(?<bare>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
+    `${END}${COLOURS}:(?<=${DASHED_START}(?<name>authorization|cookie|[a-z](?=[a-z0-9]{0,40}-)[a-z0-9-]{0,64}?)${COLOURS}:)`,
+    String.raw`${BLANKS}(?!${prose(`["'${"`"}]`)})(?<bare>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
   ]),
   // ?name=value and &name=value
   notation("query", [String.raw`[?&;](?<name>[\w.-]{0,48}${END})=(?<bare>[^\s&;#"'<>${"`"}\\]{4,})`]),
@@ -227,7 +236,7 @@ export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])
     "variable",
     [
       `${VARIABLE_END}${GAP}(?<sign>[=:])(?<=${DASHED_START}(?<name>[A-Z0-9_]{0,64}?${VARIABLE_END})${GAP}[=:])${GAP}`,
-      namedValue(6, 6, String.raw`\\{0,8}[$<(]|process\.|import\.|os\.`),
+      namedValue(6, 6, String.raw`\\{0,8}[$<(]|process\.|import\.|os\.|${CALL}`),
     ],
     "g",
   ),
