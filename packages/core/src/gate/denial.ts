@@ -71,7 +71,7 @@ export function outcomeUnknown(tool: string): JsonObject {
 const LONGEST_NAME = 128;
 
 function shortName(tool: string): string {
-  return wholeWords(tool, LONGEST_NAME);
+  return tool.length <= LONGEST_NAME ? tool : wholeWords(tool, LONGEST_NAME);
 }
 
 function copyOf({ allowedTools, completionTool, events }: Alternatives): Readonly<Alternatives> {

@@ -54,6 +54,6 @@ function shownWord(word: string, clean: (text: string, flag?: string) => string)
     break;
   }
   const quoted = `'${own.replaceAll("'", String.raw`'\''`)}'`;
-  const cleaned = clean(quoted);
-  return cleaned === quoted && !/[\s"']/.test(own) ? own : cleaned;
+  const redacted = clean(quoted);
+  return redacted === quoted && !/[\s"']/.test(own) ? own : redacted;
 }

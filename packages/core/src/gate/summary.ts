@@ -64,7 +64,8 @@ export function argsSummary(tool: string, input: Json): string {
     shown.push(key === undefined ? argument : `${middleCut(key, LONGEST_KEY)}: ${argument}`);
   }
   if (entries.length > shown.length) shown.push(`and ${entries.length - shown.length} more`);
-  return visible(`${wholeWords(tool, LONGEST_ARGUMENT)}(${shown.join(", ")})`).replaceAll("\n", "\\n");
+  const name = tool.length <= LONGEST_ARGUMENT ? tool : wholeWords(tool, LONGEST_ARGUMENT);
+  return visible(`${name}(${shown.join(", ")})`).replaceAll("\n", "\\n");
 }
 
 /** A call outside its envelope, as a person is shown it. */

@@ -351,7 +351,7 @@ function redactAny(value: Json): Json {
   return isJsonObject(value) ? redactObject(value) : redactList(value);
 }
 
-/** A flag of a command whose words are a list. Lower-case letters behind a dash are another flag, and no value of it. */
+/** A flag of a command whose words are a list. A letter or lower-case words behind dashes begin the next flag, and are no value of it. */
 const [FLAG, OTHER_FLAG] = [/^--?([\w.-]{1,64})$/, /^(?:-[A-Za-z]|--[a-z]+(?:-[a-z]+)*)$/];
 
 /** The words of a command may be a list: `["login", "--password", "value"]`. */
