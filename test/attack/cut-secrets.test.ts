@@ -352,6 +352,35 @@ test.each([
     expectNoPart(await denials([command], {}, limits), "hunter2-and-hunter3", 5);
 });
 
+test.each([
+  ["deploy --password '$ecretPassw0rd' --dry-run", "deploy --password [redacted:password] --dry-run"],
+  ["deploy --token '-ecretPassw0rd' x", "deploy --token [redacted:token] x"],
+  ["deploy --token '`ecretPassw0rd' x", "deploy --token [redacted:token] x"],
+  [String.raw`deploy --token 'ecret\Passw0rd' x`, "deploy --token [redacted:token] x"],
+  ["deploy --token='<ecretPassw0rd' x", "deploy --token=[redacted:token] x"],
+  ["docker run -e DB_PASSWORD='$ecretPassw0rd' img", "docker run -e DB_PASSWORD=[redacted:DB_PASSWORD] img"],
+  ["deploy password='$ecretPassw0rd'", "deploy password=[redacted:password]"],
+  ["deploy password='ecretPassw0rd.member'", "deploy password=[redacted:password]"],
+  ["deploy password='ecret(Passw0rd'", "deploy password=[redacted:password]"],
+  ["deploy password='ecretPassw0rd,'", "deploy password=[redacted:password]"],
+  ["deploy db.password='user.ecretPassw0rd'", "deploy db.password=[redacted:db.password]"],
+  ["deploy -Dpassword='user.ecretPassw0rd'", "deploy '-Dpassword=[redacted:password]'"],
+  ["deploy --set a=b,db.password='$ecretPassw0rd'", "deploy --set a=b,db.password=[redacted:db.password]"],
+  ["deploy password = 'user.ecretPassw0rd' x", "deploy password = [redacted:password] x"],
+  ["deploy password= 'user.ecretPassw0rd' x", "deploy password= [redacted:password] x"],
+  ["curl -H 'X-Api-Key:Passw' x", "curl -H 'X-Api-Key:[redacted:X-Api-Key]' x"],
+  ["deploy --keep '$HOME' --token --dry-run a.b=c,d=e", "deploy --keep $HOME --token --dry-run a.b=c,d=e"],
+])(
+  "what a line has in single quotes is no reference and no code in the reason of a denial either: %s",
+  async (line, shown) => {
+    for (const limits of [{}, { maxEditLines: 10 }]) {
+      const reasons = await denials([line], {}, limits);
+      expect(reasons).not.toContain("Passw");
+      expect(reasons).toContain(JSON.stringify(shown).slice(1, -1));
+    }
+  },
+);
+
 test("an attribute of a trace is redacted before it is cut", () => {
   for (let length = 180; length < 240; length += 1) {
     const attribute = clean(`--token ${"a".repeat(length)} https://user:hunter2-and-hunter3-and-hunter4@host.example/`);

@@ -86,3 +86,22 @@ test("the report has only its own elements, keeps the size of a page, and shows 
   expect(stages).toContain("·U+202E");
   expect(stages).toContain("2 attempts of a command");
 });
+
+test("the value of a flag that names a secret is shown nowhere", async () => {
+  const live = commandSession();
+  const words = node("", "--password", "sesame-open-wide", "--keep", "rosebud-1941");
+  const made = pipeline({
+    id: "flags",
+    input: { type: "object" },
+    stages: { login: script({ command: words }) },
+    initial: "login",
+    next: { login: { completed: () => done(1), failed: () => done(2) } },
+  });
+  const handle = live.start(made, {});
+  await handle;
+  const view = viewOf(handle.runId, await readRecords(live.host, handle.runId));
+  const shown = [...(view.executions[0]?.items ?? [])].flatMap((item) => (item.kind === "command" ? item.words : []));
+  expect(shown.slice(-4)).toEqual(["--password", "[redacted:password]", "--keep", "rosebud-1941"]);
+  const { page } = await reportOf(live.host, handle.runId);
+  expect(page).not.toContain("sesame-open-wide");
+});

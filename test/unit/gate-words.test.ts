@@ -57,9 +57,21 @@ describe("what a model reads", () => {
   });
 
   test("a name of any length is not repeated in full", () => {
-    expect(unknownTool("x".repeat(100_000), ["Read"], wayOut).tool).toBe(`${"x".repeat(128)}…`);
-    expect(denial("limit", "x".repeat(100_000), "", wayOut).tool).toBe(`${"x".repeat(128)}…`);
+    const long = `a name of ${"x".repeat(100_000)}`;
+    expect(unknownTool(long, ["Read"], wayOut)).toMatchObject({
+      tool: "a name of …",
+      reason: expect.stringMatching(/^there is no tool "a name of …"/),
+    });
+    expect(denial("limit", long, "", wayOut).tool).toBe("a name of …");
     expect(denial("limit", "x".repeat(128), "", wayOut).tool).toBe("x".repeat(128));
+  });
+
+  test("of a secret in a name that is cut, no half is left", () => {
+    for (let length = 80; length < 230; length += 1) {
+      const name = `${"x".repeat(length)}-ghp_0123456789abcdefghij0123456789abcdefghij`;
+      for (const text of [denial("limit", name, "", wayOut).tool, argsSummary(name, {})])
+        if (text.includes("ghp_0")) expect(text).toContain(name);
+    }
   });
 
   test("invalid input comes back with its issues", () => {

@@ -197,6 +197,26 @@ describe("messages", () => {
     expect(message("x".repeat(100_000)).length).toBeLessThanOrEqual(501);
   });
 
+  test("hold no half of a secret where they are cut", () => {
+    const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    for (const [start, gap] of [
+      [430, ""],
+      [3_950, " "],
+    ] as const)
+      for (let length = start; length < start + 70; length += 1) {
+        const before = gap === "" ? "x".repeat(length) : `x${gap.repeat(length)}`;
+        expect(message(`${before} token ${token} ${"y".repeat(100)}`)).not.toMatch(/ghp_\d{4}/);
+        expect(message(`${before} DB_PASSWORD='hunter2 hunter2 hunter2' ${"y".repeat(100)}`)).not.toContain("hunter2");
+      }
+    expect(message(`${"x".repeat(430)} ${token} ${"y".repeat(100)}`)).toContain("x [redacted:github-token] y");
+  });
+
+  test("that are not cut keep what they quote", () => {
+    expect(message("the field password = hunter2hunter2 is unknown")).toBe(
+      "the field password = hunter2hunter2 is unknown",
+    );
+  });
+
   test("hold no stack", () => {
     const thrown = new Error("boom");
     expect(JSON.stringify(failureOf(thrown, true))).not.toContain("models-failure");

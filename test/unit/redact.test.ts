@@ -23,7 +23,13 @@ const SECRETS: readonly (readonly [string, string])[] = [
   ["aws-key", "ASIAABCDEFGHIJ012345"],
   ...["a", "b", "e", "o", "p", "r", "s"].map((kind) => ["slack-token", `xox${kind}-${of(10)}`] as const),
   ["slack-token", "xoxb-1-2-3-4567"],
+  ["slack-token", `xapp-1-${of(10)}`],
   ["npm-token", `npm_${of(30)}`],
+  ["stripe-key", `sk_live_${of(16)}`],
+  ["stripe-key", `rk_live_${of(16)}`],
+  ["gitlab-token", `glpat-${of(20)}`],
+  ["gitlab-token", `glpat-_-${of(18)}`],
+  ["huggingface-token", `hf_${of(30)}`],
   ["jwt", `eyJ${of(10)}.eyJ${of(10)}.${of(10)}`],
   ["jwt", "eyJ_-aaaaaaaaa.eyJ_-aaaaaaaaa._-aaaaaaaaa"],
   ["bearer", `Bearer ${of(16)}`],
@@ -47,6 +53,15 @@ const PLAIN: readonly string[] = [
   `xoxb-${of(9)}`,
   `xoxz-${letters}`,
   `axoxb-${letters}`,
+  `xapp-1-${of(9)}`,
+  `xapp-${letters}`,
+  `sk_live_${of(15)}`,
+  `sk_test_${letters}`,
+  `xsk_live_${letters}`,
+  `glpat-${of(19)}`,
+  `hf_${of(29)}`,
+  "hf_hub_download_of_all_that_there_is",
+  `chf_${letters}`,
   `npm_${of(29)}`,
   `xnpm_${letters}`,
   `eyJ${of(9)}.eyJ${of(10)}.${of(10)}`,
@@ -71,18 +86,72 @@ describe("texts", () => {
     expect(redactText(`${secret}\n${secret}`)).toBe(`${REDACTION_MARKER}${name}]\n${REDACTION_MARKER}${name}]`);
   });
 
-  test.each(SECRETS)("%s: %j is replaced behind an escaped end of a line", (name, secret) => {
-    for (const sign of ["n", "r", "t"])
-      expect(redactText(`{"h":"a\\${sign}${secret}`)).toBe(`{"h":"a\\${sign}${REDACTION_MARKER}${name}]`);
+  /** What ends in a letter or a digit, and still ends the word before. */
+  const BEFORE = [
+    ...["n", "r", "t", "b", "f", "v", "x3d", "x3D", "u003d", "u003D", "0", "12", "075"].map((code) => `a\\${code}`),
+    ...["%20", "%3d", "%3D", "\\\\n", "\\\\\\\\u003d"],
+    ...["\u001b[m", "\u001b[31m", "\u001b[38;5;196m", "\u001b[38:2::1:2:3m", "\u001b[01;31m\u001b[K"],
+    ...["\\u001b[1m", "\\u001B[1m", "\\\\x1b[1m", "\\033[0;1m", "\\e[K"],
+  ];
+
+  test.each(SECRETS)("%s: %j is replaced behind an escaped character and behind a colour", (name, secret) => {
+    for (const before of BEFORE)
+      expect(redactText(`{"h":"a${before}${secret}`)).toBe(`{"h":"a${before}${REDACTION_MARKER}${name}]`);
   });
 
   test.each([
-    ["Authorization: Basic dXNlcjpwYXNz", "Authorization: [redacted:Authorization]"],
-    ["Cookie: session=abcdef", "Cookie: [redacted:Cookie]"],
-    ["DB_PASSWORD: hunter2hunter2", "DB_PASSWORD: [redacted:DB_PASSWORD]"],
-    ["--token abcdef", "--token [redacted:token]"],
-  ])("%j names a secret behind an escaped end of a line", (text, redacted) => {
-    expect(redactText(`printf 'GET /\\r\\n${text}`)).toBe(`printf 'GET /\\r\\n${redacted}`);
+    ["Authorization: ", "Basic dXNlcjpwYXNz"],
+    ["Cookie: ", "session=abcdef"],
+    ["api-key: ", "abcdef123456"],
+    ["DB_PASSWORD: ", "hunter2hunter2"],
+    ["TOKEN=", "hunter2hunter2"],
+    ["--token ", "abcdef"],
+    ["password=", "hunter2hunter2"],
+    ["api_key = ", "hunter2hunter2"],
+    ["-Dapi.token=", "hunter2hunter2"],
+  ])("%j names a secret behind an escaped character and behind a colour", (name, value) => {
+    for (const before of BEFORE) {
+      const redacted = redactText(`printf 'GET /\\r${before}${name}${value}`);
+      expect(redacted).toMatch(/\[redacted:[\w.-]+\]$/);
+      expect(redacted.startsWith(`printf 'GET /\\r${before}${name}[redacted:`)).toBe(true);
+    }
+  });
+
+  test.each([
+    ["\\token=abcdef", "\\token=[redacted:token]"],
+    ["C:\\password=abcdef", "C:\\password=[redacted:password]"],
+    ["\\x1token=abcdef", "\\x1token=abcdef"],
+    ["\\u12password=abcdef", "\\u12password=abcdef"],
+    ["%2token=abcdef", "%2token=abcdef"],
+  ])("a letter that is no escape belongs to its word: %j", (text, redacted) => {
+    expect(redactText(text)).toBe(redacted);
+  });
+
+  test.each([
+    ["\u001b[36mDB_PASSWORD\u001b[0m=", "hunter2hunter2"],
+    ["\u001b[36mDB_PASSWORD\u001b[0m\u001b[2m=\u001b[0m\u001b[32m", "hunter2hunter2\u001b[0m"],
+    ["\u001b[36mDB_PASSWORD\u001b[0m \u001b[2m:\u001b[0m \u001b[32m'", "hunter 22"],
+    ["\u001b[35mX-Api-Key\u001b[0m: ", "hunter2hunter2"],
+    ["\u001b[35mpassword\u001b[0m=", "correcthorse"],
+    ["\u001b[35mpassword\u001b[0m = \u001b[1m", "hunter2hunter2"],
+    ["\u001b[1m--token\u001b[0m ", "hunter2"],
+    ["\u001b[1m--token\u001b[0m=\u001b[2m", "hunter2"],
+    ['\u001b[34;1m"password"\u001b[0m\u001b[1;39m:\u001b[0m \u001b[0;32m"', "hunter 2"],
+    ["\\033[36mDB_PASSWORD\\033[0m=", "hunter2hunter2"],
+  ])("a colour may stand between a name and its value: %j", (before, value) => {
+    expect(redactText(`${before}${value}`)).toMatch(/\[redacted:[\w-]+\]$/);
+    expect(redactText(`${before}${value}`).startsWith(`${before}[redacted:`)).toBe(true);
+  });
+
+  test.each([
+    "\u001b[31mtoken\u001b[0m = \u001b[33mnext_token\u001b[0m",
+    "password\u001b[0m=\u001b[33muser.password\u001b[0m",
+    "TOKEN=\u001b[32m$OTHER_TOKEN\u001b[0m",
+    "\u001b[1mtokens\u001b[0m=\u001b[1mabcdefgh",
+    "[ask-me-anything-about-this-place]",
+    "\u001b[1mtask-list-of-everything-there-is",
+  ])("colours make no secret of %j", (text) => {
+    expect(redactText(text)).toBe(text);
   });
 
   test.each(PLAIN)("%j stays", (text) => {
@@ -123,7 +192,7 @@ describe("texts", () => {
 describe("values hidden by the name of their key, whatever they look like", () => {
   const names = [
     ...["password", "passwd", "passphrase", "secret", "token", "api-key", "api_key", "apiKey", "access-key"],
-    ...["apikey", "accesskey", "privatekey"],
+    ...["apikey", "accesskey", "privatekey", "secret-key", "secret_key", "secretKey", "SECRETKEY", "STRIPE_SECRET_KEY"],
     ...["access_key", "accessKey", "private-key", "private_key", "privateKey", "client-secret", "clientSecret"],
     ...["authorization", "Authorization", "cookie", "Set-Cookie", "credential", "credentials", "X-Auth-Token"],
     ...[
@@ -162,9 +231,46 @@ describe("values hidden by the name of their key, whatever they look like", () =
     "xsecret",
     "TOKENIZER",
     "XMLTokens",
+    "secretKeyRef",
+    // These name a secret only as a variable in a text.
+    "PGPASSWORD",
+    "DB_PASS",
+    "MYSQL_PWD",
+    "GH_PAT",
   ])("%s is the name of something else", (name) => {
     expect(redactJson({ [name]: "value" })).toEqual({ [name]: "value" });
     expect(JSON.parse(redactedJson({ [name]: "value" }))).toEqual({ [name]: "value" });
+  });
+
+  test.each([
+    [
+      ["login", "--password", "hunter2", "-u", "x"],
+      ["login", "--password", "[redacted:password]", "-u", "x"],
+    ],
+    [
+      ["--token", "-ecret1", "-api_key", "a"],
+      ["--token", "[redacted:token]", "-api_key", "[redacted:api_key]"],
+    ],
+    [
+      ["--db.token", "$X"],
+      ["--db.token", "[redacted:db.token]"],
+    ],
+    [
+      ["--token", "--TOKEN-1"],
+      ["--token", "[redacted:token]"],
+    ],
+    // What can hold no secret stays, and so does another flag.
+    ...[
+      ["--token", "--dry-run", "x"],
+      ["--token", "-v", "x"],
+      ["--token", "", 1, ["x"]],
+      ["token", "x", "--tokens", "x", "---", "x"],
+      [["--token"], "x", { a: "--token" }, "x"],
+      ["--token"],
+    ].map((list) => [list, list]),
+  ])("the words of a command in a list: %j", (list, wanted) => {
+    expect(redactJson({ args: [list] })).toEqual({ args: [wanted] });
+    expect(JSON.parse(redactedJson({ args: [list] }))).toEqual({ args: [wanted] });
   });
 
   test("40 characters of the name are kept", () => {
@@ -199,6 +305,30 @@ describe("values that a text gives the name of a secret", () => {
     ["API_KEY: 'abc defg'", "API_KEY: '[…]'"],
     ['export NPM_TOKEN="abcdef"', 'export NPM_TOKEN="[…]"'],
     ["Api-Key: abcdef123456", "Api-Key: […]"],
+    ["SECRET_KEY=django-insecure-abc", "SECRET_KEY=[…]"],
+    ["deploy --secret-key abcd --x", "deploy --secret-key […] --x"],
+    ["PGPASSWORD=hunter22 psql -h db", "PGPASSWORD=[…] psql -h db"],
+    ["MYSQL_PWD='hunter 22' mysql", "MYSQL_PWD='[…]' mysql"],
+    ["DB_PASS: hunter22\nDB_PATH: hunter22", "DB_PASS: […]\nDB_PATH: hunter22"],
+    ["export GH_PAT=hunter22", "export GH_PAT=[…]"],
+    // What could be a value is no call.
+    ['API_KEY=config("API_KEY")', 'API_KEY=[…]"API_KEY")'],
+    ["DB_PASSWORD: hunter2(x)", "DB_PASSWORD: […]"],
+    ["DB_PASSWORD = hunter2()x", "DB_PASSWORD = […]"],
+    ["DB_PASSWORD = hunter2(", "DB_PASSWORD = […]"],
+    ["DB_PASSWORD = 2hunter()", "DB_PASSWORD = […]"],
+    ["API_KEY = settings.API_KEY", "API_KEY = […]"],
+    // What could be a value is no prose.
+    ["db-password: correct horse battery staple", "db-password: […]"],
+    ["x-api-key: correct horse battery staple", "x-api-key: […]"],
+    ["Authorization: Basic of all things here", "Authorization: […]"],
+    ["Authorization: token of all things here", "Authorization: […]"],
+    ["Authorization: check the role", "Authorization: […]"],
+    ["Authorization: check the role abcdef12", "Authorization: […]"],
+    ["Authorization: check the role abcdefghijklmno", "Authorization: […]"],
+    ["Authorization: check the role before the call: abcdef", "Authorization: […]"],
+    ["Cookie: allow the value a=b again", "Cookie: […]"],
+    [`"Authorization: check the role it's hunter2"`, '"Authorization: […]"'],
     // A value in quotes ends with them.
     ['deploy --password "horse battery staple" --x', 'deploy --password "[…]" --x'],
     ["deploy --password='two words' --x", "deploy --password='[…]' --x"],
@@ -261,6 +391,20 @@ describe("values that a text gives the name of a secret", () => {
     "this.token = token; self.token = next_token",
     "const token = parser?.next; token = this->token; token = Kind::Token",
     "key=value max_tokens=500 --token-limit 5",
+    "COMPASS=northwest BYPASS=everything MY_BYPASS=everything PWD=/home/someone OLDPWD=/home/someone PASS=a/b/c/d",
+    "DB_PASSES=hunter22 DB_PATH=/var/lib/db PATTERN=abcdefgh DB_PASS=short GH_PATH=abcdefgh",
+    "db_pass=hunter22 pgpassword=hunter22 --DB_PASS hunter22",
+    "DB_PASS=$OTHER_PASS GH_PAT=$(cat pat)",
+    // Calls.
+    'API_KEY = config("API_KEY")',
+    'private static final String API_KEY = System.getenv("API_KEY");',
+    "z.object({ GITHUB_TOKEN: z.string().min(1), NPM_TOKEN: optional() })",
+    "const SLACK_TOKEN = getRequiredEnv('SLACK_TOKEN')",
+    String.raw`{"text":"API_KEY = config(\"API_KEY\")"}`,
+    // Prose.
+    "Authorization: check the role before the call",
+    'git commit -m "Authorization: Check the role, before the call."',
+    "access-token: refreshed once per hour by the job\nmore",
     "connect(host=host, password=password)",
     "    password=password,",
     "def connect(host, user=None, password=None):",
@@ -341,6 +485,15 @@ test("a long text made to look like the beginning of many secrets is done in tim
     "token",
     "a.",
     "token = a.",
+    "A_PASS",
+    "PASSWORD",
+    "hf_",
+    "sk_live_",
+    "Authorization: a ",
+    "Authorization: a b c d ",
+    "x-token: a b c d e\n",
+    "A_TOKEN: a.b.c.d.e",
+    "A_TOKEN = a(",
     "token=a,",
     "token=\\",
     "'\\''",
@@ -348,6 +501,22 @@ test("a long text made to look like the beginning of many secrets is done in tim
     '--token "',
     "TOKEN  =  ",
     "-----BEGIN PGP PRIVATE KEY BLOCK-----",
+    "\u001b[1m",
+    "\u001b[1mtoken",
+    "token\u001b[1m",
+    "TOKEN\u001b[1m=\u001b[1m",
+    "x-token\u001b[1m:",
+    '"token"\u001b[1m',
+    "\u001b[1m--token\u001b[1m",
+    "\u001b[1;1;1;1;1;1;1;1;1;1",
+    "%3D",
+    "%3Dtoken=",
+    "%3DeyJaaaaaaaaaa.",
+    "\\neyJaaaaaaaaaa.eyJ-",
+    "\\",
+    "\\ntoken=",
+    "\\u003d",
+    "a.a.a",
   ];
   for (const part of parts) {
     const text = part.repeat(size / part.length);

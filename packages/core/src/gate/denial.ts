@@ -1,3 +1,4 @@
+import { wholeWords } from "../base/cut-texts.ts";
 import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
 import { didYouMean } from "../base/problems.ts";
 import type { Issue } from "../schema/schema.ts";
@@ -66,11 +67,11 @@ export function outcomeUnknown(tool: string): JsonObject {
   return { code: "outcome_unknown", tool: shortName(tool), reason };
 }
 
-/** No tool has a longer name; a longer one from a model is cut. */
+/** No tool has a longer name; a longer one from a model is cut, where no half of a secret is left. */
 const LONGEST_NAME = 128;
 
 function shortName(tool: string): string {
-  return tool.length <= LONGEST_NAME ? tool : `${tool.slice(0, LONGEST_NAME)}…`;
+  return tool.length <= LONGEST_NAME ? tool : wholeWords(tool, LONGEST_NAME);
 }
 
 function copyOf({ allowedTools, completionTool, events }: Alternatives): Readonly<Alternatives> {

@@ -1,3 +1,4 @@
+import { wholeWords } from "../base/cut-texts.ts";
 import { isJsonObject, isSameJson, type Json, type JsonObject } from "../base/json.ts";
 import type { Subject } from "./subjects.ts";
 
@@ -54,7 +55,7 @@ const LONGEST_ARGUMENT = 200;
 const LONGEST_KEY = 40;
 const MOST_ARGUMENTS = 8;
 
-/** One line for people: `Edit(path: "src/a.ts", old: "…")`. Long arguments are cut in the middle. */
+/** One line for people: `Edit(path: "src/a.ts", old: "…")`. Long arguments are cut in the middle, a long name at its end. */
 export function argsSummary(tool: string, input: Json): string {
   const shown: string[] = [];
   const entries = isJsonObject(input) ? Object.entries(input) : [[undefined, input] as const];
@@ -63,7 +64,8 @@ export function argsSummary(tool: string, input: Json): string {
     shown.push(key === undefined ? argument : `${middleCut(key, LONGEST_KEY)}: ${argument}`);
   }
   if (entries.length > shown.length) shown.push(`and ${entries.length - shown.length} more`);
-  return visible(`${middleCut(tool, LONGEST_ARGUMENT)}(${shown.join(", ")})`).replaceAll("\n", "\\n");
+  const name = tool.length <= LONGEST_ARGUMENT ? tool : wholeWords(tool, LONGEST_ARGUMENT);
+  return visible(`${name}(${shown.join(", ")})`).replaceAll("\n", "\\n");
 }
 
 /** A call outside its envelope, as a person is shown it. */

@@ -105,7 +105,7 @@ export function maskSecrets<T extends Json>(value: T, secrets: SecretFilter): T 
 
 /** Endings of names of secrets; the parts of a word may be joined by `-`, `_` or nothing. */
 export const SECRET_WORDS: readonly string[] = [
-  ...["password", "passwd", "passphrase", "secret", "token", "api-key", "access-key", "private-key"],
+  ...["password", "passwd", "passphrase", "secret", "token", "api-key", "access-key", "private-key", "secret-key"],
   ...["authorization", "cookie", "credential", "credentials"],
 ];
 
@@ -122,13 +122,19 @@ function namesSecret(name: string): boolean {
   return SECRET_NAME.test(name) || SECRET_NAME.test(name.replaceAll(NEXT_WORD, "-"));
 }
 
-/** Behind an escaped end of a line or tab, as in JSON and in code: `\nAuthorization`. */
-const BEHIND_ESCAPE = String.raw`(?<=\\[nrt])`;
-/** The start of a word, and of one that may hold a dash. */
-const [START, DASHED_START] = [String.raw`(?:\b|${BEHIND_ESCAPE})`, String.raw`(?:(?<![\w-])|${BEHIND_ESCAPE})`];
+/** A colour of a terminal or its end, also as escaped text. */
+const COLOUR = String.raw`(?:\u001b|\\{1,8}(?:u001[bB]|x1[bB]|033|e))\[[\d;:]{0,20}[mK]`;
+const COLOURS = `(?:${COLOUR}){0,4}`;
+/** Behind a colour or an escaped character, whose letters and digits belong to no word: `\nghp_…`, `%20ghp_…`. */
+const BEHIND = String.raw`(?<=${COLOUR}|\\(?:[bfnrtv]|u[\da-fA-F]{4}|x[\da-fA-F]{2}|[0-7]{1,3})|%[\da-fA-F]{2})`;
+/** The start of a word, of one that may hold a dash, and of one that may hold a dot too. */
+const [START, DASHED_START, DOTTED_START] = [String.raw`\b`, String.raw`(?<![\w-])`, String.raw`(?<![\w.-])`].map(
+  (start) => `(?:${start}|${BEHIND})`,
+);
 
-function form(source: string, start = START): RegExp {
-  return new RegExp(start + source, "g");
+/** Looks at what is before the first letters only behind them: doing that at every character takes several times as long. */
+function form(first: string, rest: string, start = START): RegExp {
+  return new RegExp(`${first}(?<=${start}${first})${rest}`, "g");
 }
 
 /** Well-known forms of secrets, which are recognized without a name. */
@@ -137,20 +143,28 @@ export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[]
     "private-key",
     /-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|$)/g,
   ],
-  ["api-key", form("sk-[A-Za-z0-9_-]{16,}")],
-  ["github-token", form("(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})")],
-  ["google-key", form("AIza[A-Za-z0-9_-]{30,}")],
-  ["aws-key", form(String.raw`(?:AKIA|ASIA)[A-Z0-9]{16}\b`)],
-  ["slack-token", form("xox[abeoprs]-[A-Za-z0-9-]{10,}")],
-  ["npm-token", form("npm_[A-Za-z0-9]{30,}")],
+  ["api-key", form("sk-", "[A-Za-z0-9_-]{16,}")],
+  ["github-token", form("(?:gh[pousr]|github_pat)_", "[A-Za-z0-9_]{20,}")],
+  ["google-key", form("AIza", "[A-Za-z0-9_-]{30,}")],
+  ["aws-key", form("A[KS]IA", String.raw`[A-Z0-9]{16}\b`)],
+  ["slack-token", form(String.raw`(?:xox[abeoprs]|xapp-\d)-`, "[A-Za-z0-9-]{10,}")],
+  ["npm-token", form("npm_", "[A-Za-z0-9]{30,}")],
+  ["stripe-key", form("[sr]k_live_", "[A-Za-z0-9]{16,}")],
+  ["gitlab-token", form("glpat-", "[A-Za-z0-9_-]{20,}")],
+  ["huggingface-token", form("hf_", "[A-Za-z0-9]{30,}")],
   // Anchored to the start of such a run, since trying every position would take quadratic time.
-  ["jwt", form(String.raw`eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`, DASHED_START)],
-  ["bearer", form(String.raw`[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}=*`)],
+  ["jwt", form("eyJ", String.raw`[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`, DASHED_START)],
+  ["bearer", form("[Bb]earer", String.raw`\s+[A-Za-z0-9._~+/-]{16,}=*`)],
   ["url-password", /(?<=:\/\/[^\s:/@]{0,64}:)[^\s/@]{3,}(?=@)/g],
 ];
 
 /** The end of a name that may name a secret; `namesSecret` decides. */
 const END = `(?:${SECRET_WORDS.map((word) => word.replace("-", "[-_]?")).join("|")})`;
+
+/** The same of a variable, for which shorter words are usual too. */
+const VARIABLE_END = `(?:${END.toUpperCase()}|_(?:PASS|PWD|PAT))`;
+/** Of a variable, letters may stand right before the word: `PGPASSWORD`. */
+const VARIABLE_NAME = /(?:PASSWORD|_PASS|_PWD|_PAT)$/;
 
 /** A quote and the backslashes before it: none, one in a string, three in a string inside a string. */
 const QUOTE = String.raw`(?<quote>(?<slashes>\\{0,8})["'])`;
@@ -171,10 +185,23 @@ const NO_VALUE = [
 ].join("|");
 /** A value in quotes or without, of at least as many characters. `not` is how one without quotes does not begin. */
 function namedValue(least: number, leastBare: number, not: string): string {
-  return `(?:${QUOTE}(?!${NO_VALUE})(?<quoted>${QUOTED}{${least},})|(?!${not})(?<bare>${BARE}{${leastBare},}))`;
+  return `(?:${QUOTE}(?!${NO_VALUE})(?<quoted>${QUOTED}{${least},})|(?!${COLOURS}(?:${not}))(?<bare>${BARE}{${leastBare},}))`;
+}
+/** What is clearly a call, behind a blank as code has it: `config("API_KEY")`, `z.string().min(1)`. */
+const CALL = String.raw`(?<=\s)[A-Za-z_$][\w$]{0,40}(?:\.[A-Za-z_$][\w$]{0,40}){0,6}\((?:\\{0,8}["'${"`"}]|\)(?:[.,;)\s]|$))`;
+/** At least four words without a digit behind a name that prose uses too. Passwords may be several words; these are not. */
+function prose(end: string): string {
+  return [
+    String.raw`(?<=(?:authorization|cookie|token):[ \t]{1,8})(?!(?:basic|bearer|digest|token)\b)`,
+    String.raw`[a-z]{1,14}(?: [a-z]{1,14}[,.;]?){3,60}[ \t]{0,8}(?:${end}|$|[\r\n]|\\{1,8}[nr])`,
+  ].join("");
 }
 /** Around the sign between a name and its value. */
-const GAP = String.raw`(?:[ \t]{0,8}|\s)`;
+const GAP = String.raw`(?:(?:[ \t]|${COLOUR}){0,8}|\s)`;
+/** The same on one line. */
+const BLANKS = String.raw`(?:[ \t]|${COLOUR}){0,8}`;
+/** A name up to its end, and as short as its start allows: that may stand inside it, behind an escaped character. */
+const NAME = `(?<name>(?:\\w[\\w.-]{0,64}?)??${END})`;
 
 /**
  * Notations for a named value in a text. Each captures the name and the value, which is the end of what is found. A name that begins
@@ -184,38 +211,38 @@ export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])
   // "name": "value", also in JSON inside a JSON string.
   notation("json", [
     String.raw`${QUOTE}(?<name>[\w.-]{0,48}${END})\k<quote>`,
-    String.raw`\s{0,8}:\s{0,8}\k<quote>(?<quoted>${QUOTED}+)`,
+    String.raw`(?:\s|${COLOUR}){0,8}:(?:\s|${COLOUR}){0,8}\k<quote>(?<quoted>${QUOTED}+)`,
   ]),
   // "name=value", "--name=value" and "-Dname=value": a word in quotes. Also a header, which may hold other quotes.
   notation("word", [
     String.raw`${QUOTE}(?:--|-[A-Z])?(?<name>[\w.-]{0,48}${END})`,
     String.raw`(?:=|(?<=["'](?:authorization|cookie|[a-z][a-z0-9]{0,40}-[a-z0-9-]{1,60})):[ \t]{0,8})`,
-    `(?!${NO_VALUE})(?<quoted>${QUOTED_WORD}{4,})`,
+    String.raw`(?!${NO_VALUE}|${prose(String.raw`\k<quote>`)})(?<quoted>${QUOTED_WORD}{4,})`,
   ]),
   // Name: value, as in headers. Only these two one-word names, since code and prose use the same notation.
   notation("header", [
-    String.raw`${END}:(?<=${DASHED_START}(?<name>authorization|cookie|[a-z](?=[a-z0-9]{0,40}-)[a-z0-9-]{0,64}):)`,
-    String.raw`[ \t]{0,8}(?<bare>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
+    `${END}${COLOURS}:(?<=${DASHED_START}(?<name>authorization|cookie|[a-z](?=[a-z0-9]{0,40}-)[a-z0-9-]{0,64}?)${COLOURS}:)`,
+    String.raw`${BLANKS}(?!${prose(`["'${"`"}]`)})(?<bare>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
   ]),
   // ?name=value and &name=value
   notation("query", [String.raw`[?&;](?<name>[\w.-]{0,48}${END})=(?<bare>[^\s&;#"'<>${"`"}\\]{4,})`]),
   // --name=value and --name value
   notation("flag", [
-    String.raw`${DASHED_START}--(?<name>[\w.-]{0,48}${END})(?:=|[ \t]{1,4})`,
+    String.raw`--(?<=${DASHED_START}--)(?<name>[\w.-]{0,48}${END})${COLOURS}(?:=|[ \t]{1,4})${COLOURS}`,
     namedValue(1, 4, "[$<-]"),
   ]),
   // NAME=value and NAME: value, as in .env files. A reference to another variable is not a secret.
   notation(
     "variable",
     [
-      String.raw`${END.toUpperCase()}${GAP}[=:](?<=${DASHED_START}(?<name>[A-Z0-9_]{1,64})${GAP}[=:])${GAP}`,
-      namedValue(6, 6, String.raw`\\{0,8}[$<(]|process\.|import\.|os\.`),
+      `${VARIABLE_END}${GAP}(?<sign>[=:])(?<=${DASHED_START}(?<name>[A-Z0-9_]{0,64}?${VARIABLE_END})${GAP}[=:])${GAP}`,
+      namedValue(6, 6, String.raw`\\{0,8}[$<(]|process\.|import\.|os\.|${CALL}`),
     ],
     "g",
   ),
   // name=value, as in settings files. Code is written like this too, so `isCode` decides about a value without quotes.
   notation("setting", [
-    String.raw`${END}(?<blank>[ \t]{0,8})=(?<=(?<![\w.-])(?:-[A-Z])?(?<name>\w[\w.-]{0,64})[ \t]{0,8}=)[ \t]{0,8}`,
+    `${END}(?<blank>${BLANKS})=(?<=${DOTTED_START}(?:-[A-Z])?${NAME}${BLANKS}=)${BLANKS}`,
     namedValue(6, 6, String.raw`\\{0,8}[$<({[=>]`),
   ]),
 ];
@@ -229,9 +256,12 @@ function mayHoldSecret(text: string): boolean {
   return EXACT_HINT.test(text) || ANY_CASE_HINT.test(text);
 }
 
-const EXACT_HINT = /PRIVATE KEY|sk-|gh[pousr]_|github_pat_|AIza|AKIA|ASIA|xox|npm_|eyJ|:\/\//;
+const EXACT_HINT =
+  /PRIVATE KEY|sk-|gh[pousr]_|github_pat_|AIza|AKIA|ASIA|xox|xapp-|npm_|[sr]k_live_|glpat-|hf_|eyJ|:\/\/|_(?:PASS|PWD|PAT)(?![A-Z])/;
 const ANY_CASE_HINT =
-  /bearer|passw|passphrase|(?:secret|token)(?![a-z])|api[-_]?key|access[-_]?key|private[-_]?key|authorization|cookie|credential/i;
+  /bearer|passw|passphrase|(?:secret|token)(?![a-z])|(?:api|access|private|secret)[-_]?key|authorization|cookie|credential/i;
+
+const COLOUR_IN_VALUE = new RegExp(COLOUR, "g");
 
 /** Replaces what looks like a secret in a text that is shown or recorded outside step values. */
 export function redactText(text: string): string {
@@ -246,10 +276,12 @@ export function redactText(text: string): string {
 function withoutValue(found: string, ...rest: readonly unknown[]): string {
   const groups = rest.at(-1);
   if (!isGroups(groups)) return found;
-  const { name = "", quoted, bare = "", blank } = groups;
+  const { name = "", quoted, bare = "", blank, sign } = groups;
   const value = quoted ?? bare;
-  if (!namesSecret(name) || value.startsWith(REDACTION_MARKER)) return found;
-  if (quoted === undefined && blank !== undefined && isCode(bare, blank !== "")) return found;
+  const isNamed = namesSecret(name) || (sign !== undefined && VARIABLE_NAME.test(name));
+  if (!isNamed || value.startsWith(REDACTION_MARKER)) return found;
+  if (quoted === undefined && blank !== undefined && isCode(bare.replaceAll(COLOUR_IN_VALUE, ""), /\s/.test(blank)))
+    return found;
   return `${found.slice(0, -value.length)}${REDACTION_MARKER}${name}]`;
 }
 
@@ -316,7 +348,24 @@ export function redactJson(value: Json): Json {
 function redactAny(value: Json): Json {
   if (typeof value === "string") return redactText(value);
   if (typeof value !== "object" || value === null) return value;
-  return isJsonObject(value) ? redactObject(value) : value.map(redactAny);
+  return isJsonObject(value) ? redactObject(value) : redactList(value);
+}
+
+/** A flag of a command whose words are a list. A letter or lower-case words behind dashes begin the next flag, and are no value of it. */
+const [FLAG, OTHER_FLAG] = [/^--?([\w.-]{1,64})$/, /^(?:-[A-Za-z]|--[a-z]+(?:-[a-z]+)*)$/];
+
+/** The words of a command may be a list: `["login", "--password", "value"]`. */
+function redactList(list: readonly Json[]): readonly Json[] {
+  return list.map((member, at) => {
+    if (typeof member !== "string" || member === "") return redactAny(member);
+    const before = list[at - 1];
+    const [, name = ""] = (typeof before === "string" && FLAG.exec(before)) || [];
+    return namesSecret(name) && !OTHER_FLAG.test(member) ? hiddenBy(name) : redactText(member);
+  });
+}
+
+function hiddenBy(name: string): string {
+  return marked(name.slice(0, LONGEST_NAME));
 }
 
 function redactObject(value: JsonObject): JsonObject {
@@ -324,7 +373,7 @@ function redactObject(value: JsonObject): JsonObject {
   for (const [key, member] of Object.entries(value)) {
     const hidden =
       namesSecret(key) && (typeof member === "string" ? member !== "" : typeof member === "object" && member !== null);
-    entries.push([redactText(key), hidden ? `${REDACTION_MARKER}${key.slice(0, LONGEST_NAME)}]` : redactAny(member)]);
+    entries.push([redactText(key), hidden ? hiddenBy(key) : redactAny(member)]);
   }
   return Object.fromEntries(entries);
 }

@@ -31,7 +31,8 @@ export function kindEntry(record: JournalRecord): KindEntry | undefined {
     return end === undefined ? undefined : { executionId, attempt, kind: "ended", number, ...end };
   }
   if (step.kind === "enter") {
-    const words = textsAt(field(read.value, "init"), "argv").map(redactText);
+    // The list and not each word: a value is known by the flag before it.
+    const words = textsAt(redactJson(field(read.value, "init") ?? null), "argv");
     return words.length === 0 ? undefined : { executionId, attempt, kind: "prepared", words: withoutShell(words) };
   }
   const result = field(read.value, "result");

@@ -1,5 +1,5 @@
 import { isSluiceError, systemClock } from "@sluice/core";
-import { isObject, messageOf, type SecretFilter, shortened, withoutExcerpt } from "@sluice/core/runtime";
+import { isObject, messageOf, redactText, type SecretFilter, shortened, withoutExcerpt } from "@sluice/core/runtime";
 import { maskedHead } from "../../secrets/cut-text.ts";
 import { isHtml, pageText, shownAddress } from "./html-page.ts";
 import { NO_SECRETS } from "./provider-values.ts";
@@ -348,9 +348,10 @@ function causesOf(error: unknown): readonly Readonly<Record<string, unknown>>[] 
   return layers;
 }
 
-/** A provider's message on one line, without keys, with at most 500 characters. */
+/** A provider's message on one line, without keys, with at most 500 characters. One that is cut is redacted before. */
 export function cleanMessage(message: string, secrets: SecretFilter): string {
-  let clean = maskedHead(withoutExcerpt(message), 8 * LONGEST_MESSAGE, secrets);
+  let clean = secrets.text(withoutExcerpt(message));
+  if (clean.length > LONGEST_MESSAGE) clean = maskedHead(clean, 8 * LONGEST_MESSAGE, { text: redactText });
   for (const pattern of KEY_PATTERNS) clean = clean.replaceAll(pattern, MASK);
   clean = clean
     .replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]/gu, " ")

@@ -1,0 +1,70 @@
+import { redactJson } from "@sluice/core/runtime";
+import { expect, test } from "vitest";
+import { type Cleaning, commandExcerpt } from "../../packages/core/src/gate/excerpt.ts";
+
+/** Of a value below, no part of five letters may be shown. */
+const SECRET = "ecretPassw0rd";
+const excerpt = (argv: readonly string[], cleaning: Cleaning = { redact: redactJson }): string =>
+  commandExcerpt(argv, cleaning);
+
+test.each([
+  [["deploy", "--password", `$${SECRET}`, "--dry-run"], "deploy --password [redacted:password] --dry-run"],
+  [["deploy", "-token", `-${SECRET}`, "x"], "deploy -token [redacted:token] x"],
+  [["--token", `a\\${SECRET}`], "--token [redacted:token]"],
+  [["deploy", `--token=<${SECRET}`], "deploy --token=[redacted:token]"],
+  [["deploy", "--token=ab"], "deploy --token=[redacted:token]"],
+  [["docker", `-eDB_PASSWORD=$${SECRET}`], "docker -eDB_PASSWORD=[redacted:eDB_PASSWORD]"],
+  [["deploy", `password=${SECRET}.member`], "deploy password=[redacted:password]"],
+  [["deploy", `password=${SECRET}(`], "deploy password=[redacted:password]"],
+  [["deploy", `password=a=${SECRET}, b`], "deploy password=[redacted:password]"],
+  [["deploy", `-Dpassword=user.${SECRET}`], "deploy '-Dpassword=[redacted:password]'"],
+  [["helm", `a=b,x.y,db.password=$${SECRET}`], "helm a=b,x.y,db.password=[redacted:db.password]"],
+  [["deploy", "password", "=", `user.${SECRET}`, "x"], "deploy password = [redacted:password] x"],
+  [["password=", `user.${SECRET}`, "x"], "password= [redacted:password] x"],
+  [["x", "--db.password=", `user.${SECRET}`], "x --db.password= [redacted:db.password]"],
+  [["curl", "-H", "X-Api-Key:ecret"], "curl -H 'X-Api-Key:[redacted:X-Api-Key]'"],
+  [["ssh", "h", `A_TOKEN="$${SECRET}" x`], "ssh h A_TOKEN=[redacted:A_TOKEN]"],
+  [["x", `{"token":"${SECRET}"}`], `x '{"token":"[redacted:token]"}'`],
+  [["x", "Authorization:", "Basic", SECRET, "y"], "x Authorization: [redacted:Authorization]"],
+])("what redaction masks in a line, an excerpt does not show without its quotes: %j", (argv, shown) => {
+  const made = excerpt(argv);
+  expect(made).toBe(shown);
+  for (let at = 0; at + 5 <= SECRET.length; at += 1) expect(made).not.toContain(SECRET.slice(at, at + 5));
+});
+
+test.each([
+  [["ls", "$HOME/a", "*.ts", "a\\b", "a=b,c=d", "x[0]"], "ls $HOME/a *.ts a\\b a=b,c=d x[0]"],
+  [["a b", "it's", 'a"b', ""], `'a b' 'it'\\''s' 'a"b' `],
+  [["x", "--token", "--dry-run", "token", "y"], "x --token --dry-run token y"],
+  [["echo", "a token=b", "f(x,token=b.c)", '"token=b'], `echo 'a token=b' f(x,token=b.c) '"token=b'`],
+  [["x", "token", "=y", "--token=", "-v"], "x token =y --token= -v"],
+  [["--a", "=", "x", "password", "y", "=", "z"], "--a = x password y = z"],
+])("other words are shown as they are, in quotes if they have blanks or quotes: %j", (argv, shown) => {
+  expect(excerpt(argv)).toBe(shown);
+  expect(excerpt(argv, {})).toBe(shown);
+});
+
+test("known secrets are masked in each word before it is quoted, and over words", () => {
+  const mask = (text: string): string => text.replaceAll("it's", "[1]").replaceAll("a b", "[2]");
+  expect(excerpt(["x", "it's", "a", "b"], { mask })).toBe("x [1] [2]");
+  expect(excerpt(["x", "it's", "--token", "y"], { mask, redact: redactJson })).toBe("x [1] --token [redacted:token]");
+});
+
+test("a redaction reads lists of texts", () => {
+  const redact: Cleaning["redact"] = (input) => {
+    expect(input).toEqual(Array.isArray(input) ? input.map(String) : "a list");
+    return input;
+  };
+  expect(excerpt(["x", "--a=b", "c"], { redact })).toBe("x --a=b c");
+});
+
+test("a redaction that returns something else than texts shows nothing", () => {
+  expect(excerpt(["x", "y"], { redact: () => null })).toBe("…");
+  expect(excerpt(["x", "y"], { redact: () => [1, 2] })).toBe("…");
+  expect(excerpt(["x", "y"], { redact: () => ({ 1: "x" }) })).toBe("…");
+});
+
+test("a word of many settings takes time in proportion to its length", () => {
+  expect(excerpt(["x", "a=".repeat(100_000)]).length).toBe(121);
+  expect(excerpt(["x", `${"a.".repeat(300_000)}=`]).length).toBe(121);
+});
