@@ -217,7 +217,7 @@ export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])
   notation("word", [
     String.raw`${QUOTE}(?:--|-[A-Z])?(?<name>[\w.-]{0,48}${END})`,
     String.raw`(?:=|(?<=["'](?:authorization|cookie|[a-z][a-z0-9]{0,40}-[a-z0-9-]{1,60})):[ \t]{0,8})`,
-    String.raw`(?!${NO_VALUE}|${prose(String.raw`\k<quote>`)})(?<quoted>${QUOTED_WORD}{4,})`,
+    `(?!${NO_VALUE}|${prose(String.raw`\k<quote>`)})(?<quoted>${QUOTED_WORD}{4,})`,
   ]),
   // Name: value, as in headers. Only these two one-word names, since code and prose use the same notation.
   notation("header", [

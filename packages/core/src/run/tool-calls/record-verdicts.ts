@@ -57,12 +57,15 @@ export async function recordVerdicts(
   return recorded.map((verdict, index): DecidedCall => {
     const call = waiting[index];
     const here = decidedHere[index];
-    if (call?.id !== verdict.id || call.tool !== verdict.tool || (here === undefined && isOther(verdict, call))) {
+    const { id, tool, argsDigest } = verdict;
+    // Records of earlier versions have no digest.
+    const isOther = here === undefined && argsDigest !== undefined && argsDigest !== call?.argsDigest;
+    if (call?.id !== id || call.tool !== tool || isOther) {
       const where = `${execution.steps.runId}, turn ${groupId.turn}`;
       throw new SluiceError(
         "Host",
         "journal_mismatch",
-        `${where}: the journal has a verdict on another call, ${verdict.id} of ${verdict.tool}`,
+        `${where}: the journal has a verdict on another call, ${id} of ${tool}`,
       );
     }
     if (here !== undefined) return { ...here, verdict };
@@ -70,11 +73,6 @@ export async function recordVerdicts(
     usage = counted(made, verdict);
     return { call, verdict, usage: made };
   });
-}
-
-/** Whether a recorded verdict is about other arguments. Records of earlier versions do not say it. */
-function isOther({ argsDigest }: RecordedVerdict, call: SealedCall): boolean {
-  return argsDigest !== undefined && argsDigest !== call.argsDigest;
 }
 
 /** A call that waits for a person counts as one that may run. */
