@@ -1,6 +1,16 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type ActScope, callbackInteractor, done, type Json, pipeline, type RunHost, stage } from "@sluice/core";
+import {
+  type ActScope,
+  callbackInteractor,
+  done,
+  type Json,
+  type Pipeline,
+  type PipelineSpec,
+  pipeline,
+  type RunHost,
+  stage,
+} from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { agentModelId, externalAgent, externalAgents } from "@sluice/gateway";
 import { sqliteHost } from "@sluice/sqlite";
@@ -54,6 +64,19 @@ function desk() {
   return { ran, host, opened, elsewhere: host(), log: join(folder.root, "log") };
 }
 
+/** A pipeline with a state that runs another one. */
+function around(spec: PipelineSpec): Pipeline<Record<string, never>, Json> {
+  const act = async (scope: ActScope) =>
+    completed(json(await scope.runChildren("go", [{ key: "k", pipeline: spec, input: {} }])));
+  return pipeline({
+    id: "outer",
+    input: z.object({}),
+    stages: { s: work({ allowedTools: [], act }) },
+    initial: "s",
+    next: { s: ({ output }) => done(output) },
+  });
+}
+
 const text = z.object({ text: z.string() });
 const finish = { completionTool: "finish", completionSchema: text, turnCap: 8, prompt: "Go." } as const;
 
@@ -72,15 +95,7 @@ test.each(["own", "made"])(
       initial: "w",
       next: { w: ({ output }) => done(output.text) },
     });
-    const act = async (scope: ActScope) =>
-      completed(json(await scope.runChildren("go", [{ key: "k", pipeline: agents.spec, input: {} }])));
-    const outer = pipeline({
-      id: "outer",
-      input: z.object({}),
-      stages: { s: work({ allowedTools: [], act }) },
-      initial: "s",
-      next: { s: ({ output }) => done(output) },
-    });
+    const outer = around(agents.spec);
     const live = opened({ executors: [workExecutor] });
     const run = whose === "own" ? live.start(agents, {}) : live.start(outer, {});
     await sent(elsewhere, await open(elsewhere));
@@ -127,53 +142,58 @@ test("an agent of class advisory in a pipeline that a model wrote: an approval w
   await live.close();
 });
 
-test("a resume that starts an agent of class advisory records it, so after the next restart an approval without a code never counts", async () => {
-  const { ran, host, opened, elsewhere, log } = desk();
-  const pipe = pipeline({
-    id: "p",
-    input: z.object({}),
-    stages: { w: stage({ ...finish, allowedTools: [] }) },
-    initial: "w",
-    next: { w: ({ output }) => done(output.text) },
-  });
-  const deploys = { calls: [{ tool: "Deploy", input: {} }] };
-  const plain = () =>
-    scriptedModel({ stages: { w: [deploys, deploys, { calls: [{ tool: "finish", input: { text: "x" } }] }] } });
-  const stopped = async (run: ReturnType<Session["start"]>, live: Session, own: RunHost): Promise<void> => {
-    await run.suspend();
-    expect((await run).status).toBe("suspended");
-    await live.close();
-    await own.close();
-  };
-  const at = (own: RunHost, model: NonNullable<SessionOptions["model"]>): Session => opened({ host: () => own, model });
-  const first = host();
-  const before = at(first, plain());
-  const run = before.start(pipe, {});
-  await open(elsewhere);
-  await stopped(run, before, first);
+test.each(["run", "child with a pipeline that was made"])(
+  "a resume that gives an agent of class advisory to a %s records it, so after the next restart an approval without a code never counts",
+  async (whose) => {
+    const { ran, host, opened, elsewhere, log } = desk();
+    const inner = pipeline({
+      id: "p",
+      input: z.object({}),
+      stages: { w: stage({ ...finish, allowedTools: [] }) },
+      initial: "w",
+      next: { w: ({ output }) => done(output.text) },
+    });
+    const pipe = whose === "run" ? inner : around(inner.spec);
+    const deploys = { calls: [{ tool: "Deploy", input: {} }] };
+    const plain = () =>
+      scriptedModel({ stages: { w: [deploys, deploys, { calls: [{ tool: "finish", input: { text: "x" } }] }] } });
+    const stopped = async (run: ReturnType<Session["start"]>, live: Session, own: RunHost): Promise<void> => {
+      await run.suspend();
+      expect((await run).status).toBe("suspended");
+      await live.close();
+      await own.close();
+    };
+    const at = (own: RunHost, model: NonNullable<SessionOptions["model"]>): Session =>
+      opened({ host: () => own, model, executors: [workExecutor] });
+    const first = host();
+    const before = at(first, plain());
+    const run = before.start(pipe, {});
+    await open(elsewhere);
+    await stopped(run, before, first);
 
-  const second = host();
-  const withAgent = at(second, agentModelId(advisory(log, [["Deploy", { n: 3 }]])));
-  const resumed = withAgent.resume(pipe, run.runId);
-  await sent(elsewhere, await open(elsewhere), { kind: "deny" });
-  const latest = async () => (await elsewhere.requests()).find(({ requestId }) => !requestId.includes("t1."));
-  await soon(async () => (await latest()) !== undefined);
-  const asked = await latest();
-  await stopped(resumed, withAgent, second);
+    const second = host();
+    const withAgent = at(second, agentModelId(advisory(log, [["Deploy", { n: 3 }]])));
+    const resumed = withAgent.resume(pipe, run.runId);
+    await sent(elsewhere, await open(elsewhere), { kind: "deny" });
+    const latest = async () => (await elsewhere.requests()).find(({ requestId }) => !requestId.includes("t1."));
+    await soon(async () => (await latest()) !== undefined);
+    const asked = await latest();
+    await stopped(resumed, withAgent, second);
 
-  // What the agent left behind answers before the run continues.
-  if (asked === undefined) throw new Error("nothing is asked");
-  await sent(elsewhere, asked);
-  const third = host();
-  const after = at(third, plain());
-  expect((await after.resume(pipe, run.runId)).status).toBe("completed");
-  expect(ran).toEqual([]);
-  expect((await answersIn({ host: elsewhere }, run.runId)).at(-1)).toEqual(DENIED[0]);
-  const [agents] = dataOf(await eventsOf(elsewhere, run.runId), "run.resumed").map((data) => data.agents);
-  expect(agents).toMatchObject([{ class: "advisory" }]);
-  await after.close();
-  await third.close();
-});
+    // What the agent left behind answers before the run continues.
+    if (asked === undefined) throw new Error("nothing is asked");
+    await sent(elsewhere, asked);
+    const third = host();
+    const after = at(third, plain());
+    expect((await after.resume(pipe, run.runId)).status).toBe("completed");
+    expect(ran).toEqual([]);
+    expect((await answersIn({ host: elsewhere }, asked.runId)).at(-1)).toEqual(DENIED[0]);
+    const [agents] = dataOf(await eventsOf(elsewhere, run.runId), "run.resumed").map((data) => data.agents);
+    expect(agents).toMatchObject([{ class: "advisory" }]);
+    await after.close();
+    await third.close();
+  },
+);
 
 test.each([
   ["a skill", "Skill", { options: { skill: "x" } }],
@@ -254,19 +274,7 @@ test.skipIf(!isThere)(
       initial: "x",
       next: { x: () => done("ok") },
     });
-    const outer = pipeline({
-      id: "outer",
-      input: z.object({}),
-      stages: {
-        s: work({
-          allowedTools: [],
-          act: async (scope) =>
-            completed(json(await scope.runChildren("go", [{ key: "k", pipeline: inner.spec, input: {} }]))),
-        }),
-      },
-      initial: "s",
-      next: { s: ({ output }) => done(output) },
-    });
+    const outer = around(inner.spec);
     const live = opened({ sandbox: "try", executors: [workExecutor] });
     const run = live.start(outer, {});
     expect((await run).status).toBe("completed");

@@ -131,6 +131,8 @@ export function refuseWorkspaceMismatch(
 export interface RunRules extends Pick<AnswerRuleOptions, "any" | "unwalled"> {
   /** The sandbox in which commands of the run ran or would have run, if there was one. */
   readonly wall?: string;
+  /** Whether a pipeline was made during the run. */
+  readonly hasMade?: boolean;
 }
 export interface RecordedRules extends RunRules {
   /** The list for mode `allowlist` that was last in force. */
@@ -149,6 +151,7 @@ export function recordedRules({ data }: SluiceEvent, journals: readonly RunJourn
     any: field(data, "answers") === "any",
     unwalled: startedUnsandboxed(events, false),
     ...(typeof wall === "string" ? { wall } : {}),
+    hasMade: events.some(({ type, data: { made } }) => type === "run.started" && made !== undefined),
     allow: events.findLast((event) => event.data.allow !== undefined)?.data.allow ?? [],
     secrets: new Set(events.flatMap((event) => secretsIn(event))),
   };

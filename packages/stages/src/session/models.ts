@@ -36,13 +36,17 @@ export function sessionModels(
     if (traffic === undefined) return load();
     return traffic.model({ stage, load, ...(typeof model === "string" ? { named: model } : {}) }, scope);
   };
+  const of = (stage: string, named: string | undefined): Promise<ResolvedModel> => {
+    const key = named ?? "";
+    const known = models.get(key) ?? resolveFor(stage, named);
+    models.set(key, known);
+    return known;
+  };
   return {
-    of(stage: string, named: string | undefined): Promise<ResolvedModel> {
-      const key = named ?? "";
-      const known = models.get(key) ?? resolveFor(stage, named);
-      models.set(key, known);
-      return known;
-    },
+    of,
+    /** The session's own model, if it may be an agent of another program. */
+    agent: async (): Promise<readonly ResolvedModel[]> =>
+      typeof sessionModel === "object" || sessionModel?.startsWith("acp:") === true ? [await of("", undefined)] : [],
     /** Files that runs must not write. */
     files: (): readonly string[] => traffic?.files ?? [],
   };

@@ -203,7 +203,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const of = async (
     spec: PipelineSpec,
     runId: string,
-    { any, unwalled, wall: recordedWall }: RunRules,
+    { any, unwalled, wall: recordedWall, hasMade = false }: RunRules,
     journals: readonly RunJournal[] = [],
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
@@ -254,7 +254,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     );
     const names = [...new Set([...(options.secrets ?? []), ...declared.keys()])];
     const sandbox = held.facts(spec, { servers: unwalledServers, processes }, isWalled);
-    const agents = outsideAgents(all, answers);
+    // States of pipelines that were made before may use it without another start, which would record it.
+    const agents = outsideAgents([...all, ...(hasMade ? await models.agent() : [])], answers);
     if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
       deps,
