@@ -12,17 +12,23 @@ test.each([
   [["deploy", "-token", `-${SECRET}`, "x"], "deploy -token [redacted:token] x"],
   [["--token", `a\\${SECRET}`], "--token [redacted:token]"],
   [["deploy", `--token=<${SECRET}`], "deploy --token=[redacted:token]"],
+  [["x", `PGPASSWORD=$${SECRET}`, "--token="], "x PGPASSWORD=[redacted:PGPASSWORD] --token="],
+  [["x", `PGPASSWORD=(${SECRET}`], "x PGPASSWORD=[redacted:PGPASSWORD]"],
+  [["x", `--env=DB_PASS=a.${SECRET}`], "x --env=DB_PASS=[redacted:DB_PASS]"],
   [["deploy", "--token=ab"], "deploy --token=[redacted:token]"],
   [["docker", `-eDB_PASSWORD=$${SECRET}`], "docker -eDB_PASSWORD=[redacted:eDB_PASSWORD]"],
   [["deploy", `password=${SECRET}.member`], "deploy password=[redacted:password]"],
   [["deploy", `password=${SECRET}(`], "deploy password=[redacted:password]"],
   [["deploy", `password=a=${SECRET}, b`], "deploy password=[redacted:password]"],
-  [["deploy", `-Dpassword=user.${SECRET}`], "deploy '-Dpassword=[redacted:password]'"],
+  [["deploy", `-Dpassword=user.${SECRET}`], "deploy -Dpassword=[redacted:password]"],
   [["helm", `a=b,x.y,db.password=$${SECRET}`], "helm a=b,x.y,db.password=[redacted:db.password]"],
   [["deploy", "password", "=", `user.${SECRET}`, "x"], "deploy password = [redacted:password] x"],
   [["password=", `user.${SECRET}`, "x"], "password= [redacted:password] x"],
   [["x", "--db.password=", `user.${SECRET}`], "x --db.password= [redacted:db.password]"],
-  [["curl", "-H", "X-Api-Key:ecret"], "curl -H 'X-Api-Key:[redacted:X-Api-Key]'"],
+  [["curl", "-H", "X-Api-Key:ecret"], "curl -H X-Api-Key:[redacted:X-Api-Key]"],
+  [["curl", `Authorization: a\\${SECRET}`], "curl 'Authorization: [redacted:Authorization]'"],
+  [["curl", `X-Api-Key: process."${SECRET}' x`], "curl 'X-Api-Key: [redacted:X-Api-Key]'"],
+  [["curl", `--header=X-Api-Key: abcdefgh\`${SECRET}`], "curl '--header=X-Api-Key: [redacted:X-Api-Key]'"],
   [["ssh", "h", `A_TOKEN="$${SECRET}" x`], "ssh h A_TOKEN=[redacted:A_TOKEN]"],
   [["x", `{"token":"${SECRET}"}`], `x '{"token":"[redacted:token]"}'`],
   [["x", "Authorization:", "Basic", SECRET, "y"], "x Authorization: [redacted:Authorization]"],
@@ -47,9 +53,7 @@ test.each([
 test("known secrets are masked in each word before it is quoted, and over words", () => {
   const mask = (text: string): string => text.replaceAll("it's", "[1]").replaceAll("a b", "[2]");
   expect(excerpt(["x", "it's", "a", "b"], { mask })).toBe("x [1] [2]");
-  expect(excerpt(["x", "it's", "--token", "y"], { mask, redact: redactJson })).toBe(
-    "x [1] --token [redacted:token]",
-  );
+  expect(excerpt(["x", "it's", "--token", "y"], { mask, redact: redactJson })).toBe("x [1] --token [redacted:token]");
 });
 
 test("a redaction reads lists of texts", () => {
