@@ -364,11 +364,11 @@ test.each([
   ["deploy password='ecret(Passw0rd'", "deploy password=[redacted:password]"],
   ["deploy password='ecretPassw0rd,'", "deploy password=[redacted:password]"],
   ["deploy db.password='user.ecretPassw0rd'", "deploy db.password=[redacted:db.password]"],
-  ["deploy -Dpassword='user.ecretPassw0rd'", "deploy '-Dpassword=[redacted:password]'"],
+  ["deploy -Dpassword='user.ecretPassw0rd'", "deploy -Dpassword=[redacted:password]"],
   ["deploy --set a=b,db.password='$ecretPassw0rd'", "deploy --set a=b,db.password=[redacted:db.password]"],
   ["deploy password = 'user.ecretPassw0rd' x", "deploy password = [redacted:password] x"],
   ["deploy password= 'user.ecretPassw0rd' x", "deploy password= [redacted:password] x"],
-  ["curl -H 'X-Api-Key:Passw' x", "curl -H 'X-Api-Key:[redacted:X-Api-Key]' x"],
+  ["curl -H 'X-Api-Key:Passw' x", "curl -H X-Api-Key:[redacted:X-Api-Key] x"],
   ["deploy --keep '$HOME' --token --dry-run a.b=c,d=e", "deploy --keep $HOME --token --dry-run a.b=c,d=e"],
 ])(
   "what a line has in single quotes is no reference and no code in the reason of a denial either: %s",

@@ -278,6 +278,13 @@ describe("values hidden by the name of their key, whatever they look like", () =
     expect(redactJson({ [name]: "a" })).toEqual({ [name]: `${REDACTION_MARKER}${"x".repeat(40)}]` });
   });
 
+  test("what a name holds is not shown by what replaces its value", () => {
+    const secret = `ghp_${of(20)}`;
+    const marked = `${REDACTION_MARKER}github-token]-token`;
+    expect(redactJson({ [`${secret}-token`]: "x" })).toEqual({ [marked]: `${REDACTION_MARKER}${marked}]` });
+    expect(JSON.stringify(redactJson([`--${secret}-token`, "x"]))).not.toContain(secret);
+  });
+
   test("a name that is a secret is replaced, and so is what lies deep", () => {
     const secret = `ghp_${of(20)}`;
     const marked = `${REDACTION_MARKER}github-token]`;

@@ -16,20 +16,23 @@ const LONGEST = 120;
  * A command as a reason names it. Its words are redacted before they are quoted, as in the arguments, and the whole before it is cut:
  * later nothing finds a secret in other quotes, or half of one.
  */
-export function commandExcerpt(argv: readonly string[], { mask, redact }: Cleaning): string {
+export function commandExcerpt(argv: readonly string[], { mask = unchanged, redact = unchanged }: Cleaning): string {
   /** As a word of a list, which a flag before it may hide. */
   const clean = (text: string, flag?: string): string => {
-    const masked = mask?.(text) ?? text;
-    const list = flag === undefined ? [masked] : [flag, masked];
-    const redacted = redact === undefined ? list : redact(list);
+    const redacted = redact(flag === undefined ? [text] : [flag, text]);
     const word: unknown = Array.isArray(redacted) ? redacted.at(-1) : undefined;
     // A list of texts is redacted to one.
     return typeof word === "string" ? word : "…";
   };
   // Each word and the blank behind it have at least two characters.
-  const words = argv.slice(0, LONGEST);
-  const whole = clean(words.map((word, at) => shownWord(clean(word, flagBefore(words, at)), clean)).join(" "));
+  const words = argv.slice(0, LONGEST).map((word) => mask(word));
+  const shown = words.map((word, at) => inQuotes(redactedWord(word, flagBefore(words, at), clean)));
+  const whole = clean(mask(shown.join(" ")));
   return whole.length <= LONGEST ? whole : `${whole.slice(0, LONGEST).toWellFormed()}…`;
+}
+
+function unchanged<T>(value: T): T {
+  return value;
 }
 
 /** The flag that may name a word, also `name =` and `name=` before it. */
@@ -39,21 +42,31 @@ function flagBefore(words: readonly string[], at: number): string | undefined {
 }
 
 /**
- * A word as its line may have had it. The quotes of the line are gone, and without them a value such as `$x` or `a.b` reads as a
- * reference or code: so its settings are redacted like flags, and it is redacted in quotes too. They stay if it has blanks or quotes,
- * without which its second word would be taken for another one.
+ * The quotes of the line are gone, and without them a value such as `$x` or `a.b` reads as a reference or code, or ends at a quote in it.
+ * So the settings of a word are redacted like flags, and the word and the value of `--header=value` in quotes before they are without.
  */
-function shownWord(word: string, clean: (text: string, flag?: string) => string): string {
-  let own = word;
+function redactedWord(word: string, flag: string | undefined, clean: (text: string, flag?: string) => string): string {
+  if (clean("x", flag) !== "x") return clean(word, flag);
   // What stands behind a blank or a quote is found in quotes.
   const head = word.slice(0, word.search(/[\s"'`(]|$/));
   for (const { 0: name, index } of head.matchAll(/\w[\w.-]{0,63}(?==)/g)) {
-    if (clean("x", `--${name}`) === "x") continue;
-    const start = index + name.length + 1;
-    own = word.slice(0, start) + clean(word.slice(start), `--${name}`);
-    break;
+    const setting = `${name}='a value'`;
+    const hidden = clean(setting);
+    const hasValue = word.length > index + name.length + 1;
+    if (hasValue && hidden !== setting) return clean(word.slice(0, index)) + hidden.replaceAll("'", "");
   }
-  const quoted = `'${own.replaceAll("'", String.raw`'\''`)}'`;
-  const redacted = clean(quoted);
-  return redacted === quoted && !/[\s"']/.test(own) ? own : redacted;
+  const between = (text: string): string =>
+    clean(`'${text.replaceAll("'", QUOTE)}'`)
+      .replaceAll(/^'|'$/g, "")
+      .replaceAll(QUOTE, "'");
+  const sign = head.indexOf("=") + 1;
+  return clean(between(word.slice(0, sign) + between(word.slice(sign))));
+}
+
+/** A quote between quotes, as a shell reads it. */
+const QUOTE = String.raw`'\''`;
+
+/** If it has blanks or quotes: without quotes, redaction would take its second word for another one. */
+function inQuotes(word: string): string {
+  return /[\s"']/.test(word) ? `'${word.replaceAll("'", QUOTE)}'` : word;
 }

@@ -365,7 +365,7 @@ function redactList(list: readonly Json[]): readonly Json[] {
 }
 
 function hiddenBy(name: string): string {
-  return marked(name.slice(0, LONGEST_NAME));
+  return marked(redactText(name).slice(0, LONGEST_NAME));
 }
 
 function redactObject(value: JsonObject): JsonObject {
