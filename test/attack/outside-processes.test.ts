@@ -337,3 +337,40 @@ test.skipIf(!isThere).each([
   await third.close();
   await three.close();
 });
+
+test.skipIf(!isThere)(
+  "a run whose server was in the sandbox never continues with the server outside of it",
+  async () => {
+    const { host, opened, elsewhere, root } = desk();
+    const marker = join(root, "..", `outside-${process.pid}`);
+    const server = join(import.meta.dirname, "../fixtures/mcp/server.ts");
+    const code = `try { require("node:fs").writeFileSync(${JSON.stringify(marker)}, "") } catch {} import(${JSON.stringify(server)})`;
+    const act = async (scope: ActScope) =>
+      completed(json(await scope.calls(1, [{ id: "d", tool: "Deploy", input: {} }])));
+    const a = work({ allowedTools: [{ tool: "mcp__s__*", optional: true }], act });
+    const pipe = pipeline({ id: "p", input: z.object({}), stages: { a }, initial: "a", next: { a: () => done("ok") } });
+    const at = (own: RunHost): Session =>
+      opened({
+        host: () => own,
+        sandbox: "try",
+        executors: [workExecutor],
+        onFault: () => undefined,
+        mcpServers: { s: { command: process.execPath, args: ["-e", code] } },
+      });
+    const one = host();
+    const first = at(one);
+    const run = first.start(pipe, {});
+    await open(elsewhere);
+    await run.suspend();
+    await run;
+    await first.close();
+    await one.close();
+    Object.defineProperty(process, "platform", { value: "aix", configurable: true });
+    const two = host();
+    const second = at(two);
+    await expect(second.resume(pipe, run.runId)).rejects.toMatchObject({ code: "sandbox_lowered" });
+    expect(existsSync(marker)).toBe(false);
+    await second.close();
+    await two.close();
+  },
+);

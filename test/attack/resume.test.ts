@@ -210,6 +210,33 @@ test("a tool that came with a resume: never gets what was granted before it chan
   }
 });
 
+test("a tool that came with a fork: never gets what was granted before it changed", async () => {
+  const here = scene();
+  const own = (effect: "read" | "write"): Life => ({ allowedTools: ["Read"], tools: [tool("Own", { effect })] });
+  const calls = [["Own", {}]] as const;
+  const runId = await suspended(here, [write("a.txt")], { allowedTools: ["Read"] });
+  const forking = process(here, calls, { ...own("read"), wait: true });
+  const fork = forking.fork(pipelineOf(["Read"]), runId, { from: "work#1" });
+  await soon(async () => (await forking.host.requests(fork.runId)).length > 0);
+  await fork.suspend();
+  await fork;
+  const [request] = await forking.host.requests(fork.runId);
+  if (request === undefined) throw new Error("no request is open");
+  await forking.close();
+  const host = sqliteHost(here.path(".sluice/store"));
+  const { requestId, digest } = request;
+  await host.signal(fork.runId, {
+    name: `request/${requestId}`,
+    payload: { kind: "approve", digest },
+    digest,
+    by: "person",
+  });
+  await host.close();
+  await expect(resumed(here, fork.runId, calls, own("write"))).rejects.toMatchObject({ code: "tools_changed" });
+  const { events } = await resumed(here, fork.runId, calls, own("read"));
+  expect(ran(events, "Own")).toBe(1);
+});
+
 test("another list of mode allowlist: never is in force without a record", async () => {
   const here = scene();
   const life: Life = { allowedTools: ["Read"], mode: "allowlist", allow: ["Read"] };

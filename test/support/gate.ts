@@ -24,7 +24,7 @@ interface CommandOptions {
   readonly why?: string;
   readonly hasReadingForms?: true;
   readonly folder?: string;
-  readonly script?: { readonly words: readonly string[]; readonly from: number };
+  readonly script?: readonly string[];
 }
 /** `npm test` -> the simple command of these words. */
 export function command(line: string, options: CommandOptions = {}): Subject {

@@ -317,42 +317,54 @@ describe("of a command that Sluice knows, without a sandbox", () => {
 });
 
 describe("a rule with a * for a script of package.json covers the options of the script's program", () => {
-  const run = (line: string, script: string, from: number): string =>
+  const run = (line: string, script: string): string =>
     word(
       judge("Bash", {
-        allowedTools: ["Bash(npm test *)", "Bash(npm run *)", "Bash(yarn test *)"],
-        subjects: [words(split(line), { script: { words: script.split(" "), from } })],
+        allowedTools: ["Bash(npm test *)", "Bash(npm run *)", "Bash(yarn test *)", "Bash(pnpm test *)"],
+        subjects: [words(split(line), { script: script.split(" ") })],
       }),
     );
 
   test.each([
-    ["npm test -- -t adds --run", "vitest", 3],
-    ["npm test -- -t 'adds two'", "jest --ci", 3],
-    ["npm test -- @smoke", "jest", 3],
-    ["npm test -- -g adds -t 5000", "mocha -r ts-node/register test/**/*.ts", 3],
-    ["npm test -- --test-name-pattern adds", "node --test", 3],
-    ["npm test -- -k adds -x", "uv run pytest", 3],
-    ["npm run unit -- --runInBand", "npx jest", 4],
-    ["yarn test -t adds", "vitest run", 2],
-    ["npm test src/a.test.ts", "vitest", 2],
-    ["npm test -- --grep adds", "tap", 3],
-  ])("%s for %j", (line, script, from) => {
-    expect(run(line, script, from)).toBe("envelope");
+    ["npm test -- -t adds --run", "vitest"],
+    ["npm test -- -t 'adds two'", "jest --ci"],
+    ["npm test -- @smoke", "jest"],
+    ["npm test -- -g adds -t 5000", "mocha -r ts-node/register test/**/*.ts"],
+    ["npm test -- --test-name-pattern adds", "node --test"],
+    ["npm test -- -k adds -x", "uv run pytest"],
+    ["npm run unit -- --runInBand", "npx jest"],
+    ["yarn test -t adds", "vitest run"],
+    ["npm test src/a.test.ts", "vitest"],
+    ["npm test -- --grep adds", "tap"],
+  ])("%s for %j", (line, script) => {
+    expect(run(line, script)).toBe("envelope");
   });
 
   test.each([
-    ["npm test -- --run deploy", "node --test", 3],
-    ["npm test -- -t release.txt", "make test", 3],
-    ["npm test -- -s out.txt", "tap", 3],
-    ["npm test -- -c x.ini", "vitest", 3],
-    ["npm test -- init docs", "mocha", 3],
-    ["npm test -- ./x.mjs", "vitest --reporter", 3],
-    ["npm test -- --watch=false", "node --test", 3],
+    ["npm test -- --run deploy", "node --test"],
+    ["npm test -- -t release.txt", "make test"],
+    ["npm test -- -s out.txt", "tap"],
+    ["npm test -- -c x.ini", "vitest"],
+    ["npm test -- init docs", "mocha"],
+    ["npm test -- ./x.mjs", "vitest --reporter"],
+    ["npm test -- --watch=false", "node --test"],
     // In front of `--` they are options of npm, which runs the script of a workspace with -w.
-    ["npm test -w 2 -- src", "jest", 5],
-    ["npm test -t adds", "jest", 3],
-    ["npm run unit -- -t adds", "make unit", 4],
-  ])("and not %s for %j", (line, script, from) => {
-    expect(run(line, script, from)).toBe("ask");
+    ["npm test -w 2 -- src", "jest"],
+    ["npm test -t adds", "jest"],
+    ["npm test -f init out", "mocha"],
+    ["npm test --grep init out", "mocha"],
+    ["npm test --timeout inspect x.js", "mocha"],
+    ["npm test init out", "mocha"],
+    ["npm test init -- out", "mocha"],
+    ["npm test -p code.interact", "python3 -m unittest"],
+    ["npm test -w pkgs/b -- -t results", "jest"],
+    ["npm test --workspace pkgs/b", "cargo test"],
+    ["npm test -- 'x;touch PWN'", "make test"],
+    ["npm test -- 'x;touch PWN'", "tap"],
+    ["npm test 'x|y'", "tap"],
+    ["pnpm test '$(touch PWN)'", "vitest"],
+    ["npm run unit -- -t adds", "make unit"],
+  ])("and not %s for %j", (line, script) => {
+    expect(run(line, script)).toBe("ask");
   });
 });

@@ -171,6 +171,8 @@ const data = {
     execution: z.string(),
     head: digest,
     records: z.int(),
+    /** As in `run.resumed`. */
+    tools: tools.optional(),
     changed: changedPipeline.optional(),
   }),
   "run.suspended": z.looseObject({

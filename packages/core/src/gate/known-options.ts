@@ -200,39 +200,79 @@ const LAUNCHERS =
   "npx, npx --no-install, npx --yes, npx -y, bunx, pnpm exec, pnpm, yarn, uv run, poetry run, python -m, python3 -m";
 const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
 
-/**
- * Programs that put their words into the command line of a shell, with what no word may hold then: some versions of package managers
- * put it between double quotes, and a recipe of make may use its goals as they are.
- */
-const SHELL_SIGNS: readonly (readonly [program: RegExp, signs: RegExp])[] = [
-  [/(?:^|\/)(?:npm|npx|pnpm|pnpx|yarn|bun|bunx|just|task)$/, /[$`\\"\r\n]/],
+/** Some versions of package managers put a word between double quotes into the command line of a shell. */
+const MANAGER_SIGNS = /[$`\\"\r\n]/;
+/** A script may do the same without quotes. */
+const UNKNOWN_SIGNS = /[;&|<>']/;
+/** Programs that put their words into the command line of a shell, with what no word may hold then. */
+const SHELL_SIGNS: readonly (readonly [programs: RegExp, signs: RegExp])[] = [
+  [/(?:^|\/)(?:npm|npx|pnpm|pnpx|yarn|bun|bunx|just|task)$/, MANAGER_SIGNS],
+  // A recipe may use its goals as they are.
   [/(?:^|\/)g?make$/, /[^\w./+%:,=@-]/],
 ];
 
 /** A variable that a program takes from its words. */
 const SETTING = /^\w[\w.-]*[^\w\s]?=/;
 
+/** Commands that run a script of package.json. */
+const SCRIPT_RUNNERS = "npm test, npm t, npm run *, pnpm test, pnpm run *, yarn test, yarn run *, bun run *";
+/** What npm itself takes in front of `--`. */
+const OF_NPM: KnownCommand = { begins: "npm", options: "--if-present" };
+const NAMES_PACKAGE = /^(?:-w|-F|--workspace|--filter)$/;
+
 /**
  * The first word that a `*` covers and that may make the command run a program or write a file: an option that is not known to be
- * harmless, a setting such as `SHELL=./x`, or `@file`, a file that may hold both. If the command runs a `script`, the words that are
- * added to it are those of its program.
+ * harmless, a setting such as `SHELL=./x`, or `@file`, a file that may hold both. If the command runs a `script`, the words that it
+ * adds are those of the script's program.
  */
 export function riskyWord(
   argv: readonly string[],
   isCovered: (at: number) => boolean,
-  script?: { readonly words: readonly string[]; readonly from: number },
+  script?: readonly string[],
 ): string | undefined {
-  const [, signs] = SHELL_SIGNS.find(([program]) => program.test(argv[0] ?? "")) ?? [];
-  const passed = signs && argv.find((word, at) => isCovered(at) && signs.test(word));
-  if (passed !== undefined) return passed;
-  if (script === undefined || knownCommand(script.words) === undefined) return riskyWordIn(argv, isCovered);
-  const { words, from } = script;
-  const isAdded = (at: number): boolean => at >= words.length && isCovered(at - words.length + from);
-  return riskyWordIn(argv.slice(0, from), isCovered) ?? riskyWordIn([...words, ...argv.slice(from)], isAdded);
+  const runs = lengthOf(SCRIPT_RUNNERS, argv);
+  if (runs > 0) return riskyWordOfScript(argv, isCovered, runs, script);
+  const signs = shellSigns(argv[0]);
+  const passed = argv.find((word, at) => isCovered(at) && signs?.test(word) === true);
+  return passed ?? riskyWordIn(argv, isCovered, knownCommand(argv));
 }
 
-function riskyWordIn(argv: readonly string[], isCovered: (at: number) => boolean): string | undefined {
-  const command = knownCommand(argv);
+/** `runs` words name the script. */
+function riskyWordOfScript(
+  argv: readonly string[],
+  isCovered: (at: number) => boolean,
+  runs: number,
+  script: readonly string[] | undefined,
+): string | undefined {
+  // npm takes the options in front of `--`, and passes on the other words.
+  const dash = argv.indexOf("--");
+  const end = argv[0] !== "npm" ? runs : dash === -1 ? argv.length : dash + 1;
+  const own = argv.slice(0, end);
+  const risky = riskyWordIn(own, isCovered, OF_NPM);
+  if (risky !== undefined) return risky;
+  const added = [...argv.keys()].filter(
+    (at) => at >= end || (at >= runs && !argv[at]?.startsWith("-") && !NAMES_PACKAGE.test(argv[at - 1] ?? "")),
+  );
+  // An option that the rule names may choose the script of another package.
+  const isElsewhere = own.some((word, at) => at >= runs && /^-(?!-$|-silent$|-if-present$)/.test(word));
+  const known = script === undefined || isElsewhere ? undefined : knownCommand(script);
+  const words = known === undefined || script === undefined ? [...own.slice(0, runs), "--"] : script;
+  const signs = known === undefined ? UNKNOWN_SIGNS : shellSigns(words[0]);
+  const line = [...words, ...added.map((at) => argv[at] ?? "")];
+  const isAdded = (at: number): boolean => at >= words.length && isCovered(added[at - words.length] ?? -1);
+  const passed = line.find((word, at) => isAdded(at) && (MANAGER_SIGNS.test(word) || signs?.test(word) === true));
+  return passed ?? riskyWordIn(line, isAdded, knownCommand(line));
+}
+
+function shellSigns(program = ""): RegExp | undefined {
+  return SHELL_SIGNS.find(([programs]) => programs.test(program))?.[1];
+}
+
+function riskyWordIn(
+  argv: readonly string[],
+  isCovered: (at: number) => boolean,
+  command: KnownCommand | undefined,
+): string | undefined {
   const options = readOptions(`${ANY_COMMAND} ${command?.options ?? ""}`);
   /** The values that the option in front may have. */
   let values: RegExp | undefined;
@@ -326,7 +366,7 @@ function isPlainAt(argv: readonly string[], at: number, command: KnownCommand | 
   // Any other word may be one of the program or script that the package manager runs.
   const before = argv.slice(1, at - 1);
   const isItsOwn = program === "npm" ? !before.includes("--") : before.every((word) => word.startsWith("-"));
-  if (isItsOwn && /^(?:-w|-F|--workspace|--filter)$/.test(argv[at - 1] ?? "")) return true;
+  if (isItsOwn && NAMES_PACKAGE.test(argv[at - 1] ?? "")) return true;
   if (program === "npx" || program === "bunx") return at === lengthOf(LAUNCHERS, argv);
   return OF_PACKAGES.test(subcommand) || (at === 2 && /^(?:workspace|exec|dlx|x)$/.test(subcommand));
 }

@@ -26,8 +26,8 @@ export type Subject =
       readonly why?: string;
       /** Whether its program, of git its subcommand, is known to have forms that only read: a rule with a `*` covers only these. */
       readonly hasReadingForms?: true;
-      /** Of a command that runs a script of package.json: the words of the script, and where those begin that are added to them. */
-      readonly script?: { readonly words: readonly string[]; readonly from: number };
+      /** Of a command that runs a script of package.json, such as `npm test`: the words of the script, if it is one plain command. */
+      readonly script?: readonly string[];
       /** Variables assigned in front of it (`NODE_OPTIONS=… npm test`); no rule matches such a command. */
       readonly assignments: readonly string[];
       /** Where it was found: ["xargs"], ["sh -c"], ["$()"]. */

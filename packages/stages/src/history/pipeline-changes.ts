@@ -113,8 +113,8 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
       const changed = type === "run.forked" || continued.has(record.incarnation) ? data.changed : undefined;
       if (isJsonObject(changed)) facts = { ...facts, ...changed };
       const { tools } = data;
-      if (type === "run.resumed" && Array.isArray(tools) && continued.has(record.incarnation))
-        facts = { ...facts, tools: [...toolsIn(facts), ...tools] };
+      const isAdded = type === "run.forked" || (type === "run.resumed" && continued.has(record.incarnation));
+      if (isAdded && Array.isArray(tools)) facts = { ...facts, tools: [...toolsIn(facts), ...tools] };
     }
   }
   return facts;

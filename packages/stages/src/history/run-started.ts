@@ -21,7 +21,7 @@ import {
 } from "@sluice/core/runtime";
 import type { ProjectNeeds } from "../agent/agent-spec.ts";
 import { isLowered } from "../sandbox/session-sandbox.ts";
-import type { SandboxMode } from "../tools/sandbox.ts";
+import type { Sandbox, SandboxMode } from "../tools/sandbox.ts";
 
 /** Increased when older journals can no longer be read. */
 export const JOURNAL_VERSION = 2;
@@ -194,10 +194,17 @@ export async function refuseOwned(host: RunHost, runId: string): Promise<void> {
   throw new SluiceError("Host", "run_owned", message, { detail: { runId, owner } });
 }
 
-/** A run whose commands were sandboxed does not resume without a sandbox. Throws Validation `sandbox_lowered`. */
-export function refuseMissingSandbox(runId: string, { wall }: RunRules, now: Json): void {
-  if (wall === undefined || field(now, "wall") !== "none") return;
-  const message = `the commands of run ${runId} ran in a sandbox (${wall}), and none can be built here; sluice doctor explains how to get one`;
+/**
+ * A run whose commands or servers were sandboxed does not resume without a sandbox. `recorded` is the mechanism, `now` the session's
+ * sandbox after it was proven. Throws Validation `sandbox_lowered`.
+ */
+export function refuseMissingSandbox(runId: string, recorded: string, now: Pick<Sandbox, "mode" | "wall">): void {
+  if (now.wall !== undefined) return;
+  const fix =
+    now.mode === "off"
+      ? "this session has sandbox mode off; use --sandbox try"
+      : "none can be built here; sluice doctor explains how to get one";
+  const message = `processes of run ${runId} were kept in a sandbox (${recorded}), and ${fix}`;
   throw new SluiceError("Validation", "sandbox_lowered", message);
 }
 

@@ -53,6 +53,7 @@ import {
   type RunRules,
   readsProject,
   recordedStart,
+  refuseMissingSandbox,
   startedIn,
 } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
@@ -224,6 +225,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
     await held.proveFor(spec, isWalled || Object.keys(options.mcpServers ?? {}).length > 0);
+    // Before a server is started without it.
+    if (recordedWall !== undefined) refuseMissingSandbox(runId, recordedWall, held.sandbox);
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     if ([...live.keys()].some((name) => name.startsWith("mcp__")))
@@ -253,7 +256,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       ({ startsProcesses }) => startsProcesses === true,
     );
     const names = [...new Set([...(options.secrets ?? []), ...declared.keys()])];
-    const sandbox = held.facts(spec, { servers: unwalledServers, processes }, isWalled);
+    const walledServers = [...live.keys()].filter(
+      (name) => name.startsWith("mcp__") && !unwalledServers.some((server) => name.startsWith(`mcp__${server}__`)),
+    );
+    const without = { servers: unwalledServers, processes };
+    const sandbox = held.facts(spec, without, isWalled || walledServers.length > 0);
     // States of pipelines that were made before may use it without another start, which would record it.
     const agents = outsideAgents([...all, ...(hasMade ? await models.agent() : [])], answers);
     if (unwalledServers.length > 0) answers.startsUnwalled();

@@ -29,7 +29,6 @@ import {
   readRunStarted,
   recordedRules,
   refuseLowerSandbox,
-  refuseMissingSandbox,
   refuseOwned,
   refuseVersionMismatch,
   refuseWorkspaceMismatch,
@@ -185,7 +184,6 @@ export function createSession(options: SessionOptions): Session {
     const rules = recordedRules(started, journals);
     await refuseOwned(host, runId);
     const run = await preparation.of(spec, runId, rules, journals);
-    refuseMissingSandbox(runId, rules, run.sandbox);
     const changes = compare(run.deps);
     const costs = recordedCosts(spec, journals, costInValue);
     refuseUnpricedRecords(spec, runId, costs);
@@ -219,14 +217,14 @@ export function createSession(options: SessionOptions): Session {
     const compare = comparePipeline(spec, of, past, options, preparation.clean);
     const rules = recordedRules(from, journals);
     const run = await preparation.of(spec, runId, rules, past);
-    refuseMissingSandbox(of, rules, run.sandbox);
     const changed = compare(run.deps);
     refuseUnpricedRecords(spec, of, recordedCosts(spec, past, costInValue));
     const { source = PROGRAMMATIC, settings } = options;
     const facts = run.facts(source);
     const input = run.deps.secrets.json(from.data.input ?? null);
     const started = { ...run.started(source, input, settings), ...originalPipeline(past, facts) };
-    const forked = changed === undefined ? {} : { changed: { ...changed, ...facts, ...run.graph } };
+    const forked =
+      changed === undefined ? addedTools(past, facts) : { changed: { ...changed, ...facts, ...run.graph } };
     return await added(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
       // Read again: a sibling of an active run may have completed meanwhile.

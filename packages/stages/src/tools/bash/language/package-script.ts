@@ -1,27 +1,26 @@
 import { dirname, join } from "node:path";
-import { field, parseJson, type Subject, type Workspace } from "@sluice/core";
+import { field, parseJson, type Workspace } from "@sluice/core";
 import { contains, exists } from "../../files/paths.ts";
 import { readSmallFile } from "../../search/gitignore.ts";
-
-type PackageScript = NonNullable<Extract<Subject, { kind: "command" }>["script"]>;
 
 /** What the shell of a script acts on: more than one command, a value that is known only when it runs, a comment. */
 const SHELL_SIGNS = /[;&|<>`$()#\\\r\n]/;
 
 /**
- * The script that a package manager runs for a command such as `npm test -- -t name`, by the nearest package.json of the workspace.
- * Undefined for other commands, and for a script that is not one plain command.
+ * The words of the script that a package manager runs for a command such as `npm test -- -t name`, by the nearest package.json of the
+ * workspace. Undefined for other commands, and for a script that is not one plain command.
  */
-export function packageScript(argv: readonly string[], cwd: string, { root }: Workspace): PackageScript | undefined {
+export function packageScript(
+  argv: readonly string[],
+  cwd: string,
+  { root }: Workspace,
+): readonly string[] | undefined {
   const [manager = "", verb = "", name = ""] = argv;
   if (!/^(?:npm|pnpm|yarn|bun)$/.test(manager)) return undefined;
-  const own = verb === "run" ? name : manager === "bun" ? "" : verb === "t" && manager === "npm" ? "test" : verb;
-  if (own !== "test" && verb !== "run") return undefined;
-  const after = verb === "run" ? 3 : 2;
-  // npm keeps the options in front of `--`.
-  const from = manager === "npm" && argv[after] === "--" ? after + 1 : after;
-  const words = scriptIn(manifestAbove(cwd, root), own);
-  return words === undefined ? undefined : { words, from };
+  if (verb === "run") return scriptIn(manifestAbove(cwd, root), name);
+  // `bun test` is a test runner of its own.
+  const isTest = (verb === "test" && manager !== "bun") || (verb === "t" && manager === "npm");
+  return isTest ? scriptIn(manifestAbove(cwd, root), "test") : undefined;
 }
 
 function scriptIn(text: string | undefined, name: string): readonly string[] | undefined {
