@@ -61,7 +61,7 @@ function desk() {
       ...options,
       tools: [deploy, ...(options.tools ?? [])],
     });
-  return { ran, host, opened, elsewhere: host(), log: join(folder.root, "log") };
+  return { ran, host, opened, elsewhere: host(), root: folder.root, log: join(folder.root, "log") };
 }
 
 /** A pipeline with a state that runs another one. */
@@ -194,6 +194,20 @@ test.each(["run", "child with a pipeline that was made"])(
     await third.close();
   },
 );
+
+test.each([
+  { command: ["agent"] },
+  { command: ["agent"], host: "cladue" },
+  { command: ["agent"], host: 1 },
+  { command: ["agent"], accept: "hard" },
+])("an id that is written by hand, %j, starts no agent whose tools are not known", async (agent) => {
+  const { opened } = desk();
+  const w = stage({ ...finish, allowedTools: [], model: `acp:${JSON.stringify(agent)}` });
+  const pipe = pipeline({ id: "p", input: z.object({}), stages: { w }, initial: "w", next: { w: () => done("ok") } });
+  const live = opened({});
+  await expect(live.run(pipe, {})).rejects.toMatchObject({ code: "external_agent_invalid" });
+  await live.close();
+});
 
 test.each([
   ["a skill", "Skill", { options: { skill: "x" } }],
@@ -355,7 +369,7 @@ test.skipIf(!isThere)(
         sandbox: "try",
         executors: [workExecutor],
         onFault: () => undefined,
-        mcpServers: { s: { command: process.execPath, args: ["-e", code] } },
+        mcpServers: { s: { command: process.execPath, args: ["-e", code], optional: true } },
       });
     const one = host();
     const first = at(one);

@@ -13,9 +13,9 @@ import { calling, working } from "../support/stopped-runs.ts";
 
 /** One process of a run: its session in the scene's store, with a model that makes these calls. */
 interface Life extends Partial<SessionOptions> {
-  readonly allowedTools?: readonly AllowedTool[];
+  readonly allowedTools?: readonly AllowedTool[] | undefined;
 }
-function pipelineOf(allowedTools: readonly AllowedTool[]) {
+function pipelineOf(allowedTools: readonly AllowedTool[] | undefined) {
   return working({ id: "resumed", allowedTools });
 }
 function process(here: Scene, calls: readonly Call[], life: Life): TestSession {
@@ -32,7 +32,7 @@ function process(here: Scene, calls: readonly Call[], life: Life): TestSession {
 /** Starts a run that stops at its first request, and ends the process. */
 async function suspended(here: Scene, calls: readonly Call[], life: Life = {}): Promise<string> {
   const first = process(here, calls, { ...life, wait: true });
-  const handle = first.start(pipelineOf(life.allowedTools ?? ["Read"]), { task: "x" });
+  const handle = first.start(pipelineOf("allowedTools" in life ? life.allowedTools : ["Read"]), { task: "x" });
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, 5));
     if ((await first.host.requests(handle.runId).catch(() => [])).length > 0) break;
@@ -64,7 +64,11 @@ async function resumed(
   options: { allowChanged?: boolean } = {},
 ) {
   const next = process(here, calls, life);
-  const result: RunResult<string> = await next.resume(pipelineOf(life.allowedTools ?? ["Read"]), runId, options);
+  const result: RunResult<string> = await next.resume(
+    pipelineOf("allowedTools" in life ? life.allowedTools : ["Read"]),
+    runId,
+    options,
+  );
   const events = await eventsOf(next.host, runId);
   const journal = await next.host.journal(runId);
   await next.close();
@@ -235,6 +239,19 @@ test("a tool that came with a fork: never gets what was granted before it change
   await expect(resumed(here, fork.runId, calls, own("write"))).rejects.toMatchObject({ code: "tools_changed" });
   const { events } = await resumed(here, fork.runId, calls, own("read"));
   expect(ran(events, "Own")).toBe(1);
+});
+
+test("a tool that one process brought and nothing used is not missed later", async () => {
+  const here = scene();
+  const life: Life = { allowedTools: undefined };
+  const runId = await suspended(here, [write("a.txt"), write("b.txt")], life);
+  const second = process(here, [], { ...life, tools: [tool("Extra")], wait: true });
+  const handle = second.resume(pipelineOf(undefined), runId);
+  await soon(async () => (await second.host.requests(runId)).length > 0);
+  await handle.suspend();
+  await handle;
+  await second.close();
+  expect((await resumed(here, runId, [], life)).result.status).toBe("completed");
 });
 
 test("another list of mode allowlist: never is in force without a record", async () => {

@@ -16,6 +16,8 @@ describe("what the record says of walls", () => {
   const advisory = { agents: [{ name: "agent", class: "advisory" }] };
   const ofChild = (data: JsonObject) => ({ ...event("run.started", data), runId: "r1/a#1:a1:go/k" });
   const started = (sandbox?: JsonObject) => event("run.started", sandbox === undefined ? {} : { sandbox });
+  const forked = (sandbox?: JsonObject) =>
+    event("run.started", { forkedFrom: {}, ...(sandbox === undefined ? {} : { sandbox }) });
   const none = { wall: "none", unsandboxedServers: [] };
   const walled = { wall: "bubblewrap", unsandboxedServers: [] };
   test.each([
@@ -39,20 +41,26 @@ describe("what the record says of walls", () => {
     ["a child's sandbox", [started(), ofChild({ sandbox: none })], false, false],
     [
       "a fork that its own process begins",
-      [started(none), event("run.forked", {}), event("run.resumed", {})],
+      [forked(none), event("run.forked", {}), event("run.resumed", {})],
       false,
       true,
     ],
     [
       "a fork that another process continues",
-      [started(none), event("run.forked", {}), event("run.resumed", {}), event("run.resumed", { sandbox: walled })],
+      [forked(none), event("run.forked", {}), event("run.resumed", {}), event("run.resumed", { sandbox: walled })],
       true,
       true,
     ],
     [
       "a fork that is begun with a server without a wall",
-      [started(), event("run.forked", {}), event("run.resumed", { sandbox: { unsandboxedServers: ["x"] } })],
+      [forked(), event("run.forked", {}), event("run.resumed", { sandbox: { unsandboxedServers: ["x"] } })],
       true,
+      true,
+    ],
+    [
+      "a fork with a copied resume",
+      [forked(none), event("run.resumed", { sandbox: walled }), event("run.forked", {}), event("run.resumed", {})],
+      false,
       true,
     ],
     ["a fork of such a run", [event("run.started", { unsandboxed: true })], true, true],

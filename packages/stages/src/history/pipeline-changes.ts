@@ -114,7 +114,9 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
       if (isJsonObject(changed)) facts = { ...facts, ...changed };
       const { tools } = data;
       const isAdded = type === "run.forked" || (type === "run.resumed" && continued.has(record.incarnation));
-      if (isAdded && Array.isArray(tools)) facts = { ...facts, tools: [...toolsIn(facts), ...tools] };
+      if (!isAdded || !Array.isArray(tools)) continue;
+      const added = tools.flatMap((tool: Json) => (isJsonObject(tool) ? [{ ...tool, isLater: true }] : []));
+      facts = { ...facts, tools: [...toolsIn(facts), ...added] };
     }
   }
   return facts;
@@ -179,8 +181,9 @@ function toolChanges(
   { tools, builtins }: Pick<RunDeps, "tools" | "builtins">,
 ): readonly string[] {
   let called: ReadonlySet<string> | undefined;
-  const matters = (name: string): boolean => {
-    if (mayCall(spec, name)) return true;
+  const matters = (name: string, isLater = false): boolean => {
+    // One that came later matters once it was called, since the run can continue without it.
+    if (!isLater && mayCall(spec, name)) return true;
     called ??= calledTools(journals);
     return called.has(name);
   };
@@ -194,7 +197,7 @@ function toolChanges(
     const tool = tools.get(name);
     // Of tools that are not built in. Runs of earlier versions did not record it.
     const effect = textAt(was, "effect");
-    if ((builtins.has(name) && effect === "") || !matters(name)) return [];
+    if ((builtins.has(name) && effect === "") || !matters(name, field(was, "isLater") === true)) return [];
     if (tool === undefined) return [`${name} is missing`];
     if (effect !== "" && effect !== tool.effect) return [`${name} has the effect ${tool.effect} instead of ${effect}`];
     return tool.schemaDigest === field(was, "digest") ? [] : [`${name} has a different schema`];

@@ -152,7 +152,7 @@ export function recordedRules({ data }: SluiceEvent, journals: readonly RunJourn
     unwalled: startedUnsandboxed(events, false),
     ...(typeof wall === "string" ? { wall } : {}),
     hasMade: events.some(({ type, data: { made } }) => type === "run.started" && made !== undefined),
-    allow: events.findLast((event) => event.data.allow !== undefined)?.data.allow ?? [],
+    allow: allowIn(events),
     secrets: new Set(events.flatMap((event) => secretsIn(event))),
   };
 }
@@ -163,13 +163,19 @@ function secretsIn({ type, data: { secrets } }: SluiceEvent): readonly string[] 
   return secrets.filter((name: Json) => typeof name === "string");
 }
 
+/** A fork's own list is in its start, before the records that it copied. */
+function allowIn(events: readonly SluiceEvent[]): Json {
+  const own = events.slice(events.findLastIndex(({ type }) => type === "run.forked") + 1);
+  return [...own.toReversed(), ...events].find(({ data }) => data.allow !== undefined)?.data.allow ?? [];
+}
+
 /** The sandbox that an event names: that of a session's commands, or that of one command. */
 function wallIn({ type, data }: SluiceEvent): Json | undefined {
   return type.startsWith("run.") ? field(data.sandbox, "wall") : data.wall;
 }
 
 /** Records with an event that `recordedRules` reads; parsing all others took half of the time that a long run needs to resume. */
-const TELLS_WALL = /"type":"(?:run\.(?:started|resumed)|call\.(?:started|finished)|command\.started)"/;
+const TELLS_WALL = /"type":"(?:run\.(?:started|resumed|forked)|call\.(?:started|finished)|command\.started)"/;
 
 /** Resuming or forking may use a stricter sandbox mode, never a weaker one. Throws Validation `sandbox_lowered`. */
 export function refuseLowerSandbox(

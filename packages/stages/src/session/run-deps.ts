@@ -231,7 +231,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     if ([...live.keys()].some((name) => name.startsWith("mcp__")))
       for (const name of Object.keys(childEnv)) serverEnv.add(name);
-    const unwalledServers = await tools.unwalledServers();
+    const servers = await tools.servers();
     const { states, graph, needs, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, like `admit`, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
@@ -256,14 +256,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       ({ startsProcesses }) => startsProcesses === true,
     );
     const names = [...new Set([...(options.secrets ?? []), ...declared.keys()])];
-    const walledServers = [...live.keys()].filter(
-      (name) => name.startsWith("mcp__") && !unwalledServers.some((server) => name.startsWith(`mcp__${server}__`)),
-    );
-    const without = { servers: unwalledServers, processes };
-    const sandbox = held.facts(spec, without, isWalled || walledServers.length > 0);
+    const without = { servers: [...servers.unwalled], processes };
+    const sandbox = held.facts(spec, without, isWalled || servers.walled.size > 0);
     // States of pipelines that were made before may use it without another start, which would record it.
     const agents = outsideAgents([...all, ...(hasMade ? await models.agent() : [])], answers);
-    if (unwalledServers.length > 0) answers.startsUnwalled();
+    if (servers.unwalled.size > 0) answers.startsUnwalled();
     return {
       deps,
       /** What a run records of this pipeline if it continues with a changed one. */

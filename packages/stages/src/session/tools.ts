@@ -5,6 +5,8 @@ import type { McpSource } from "../tools/mcp/servers.ts";
 import type { McpStart } from "../tools/mcp/transport/connection.ts";
 import type { SessionOptions } from "./options.ts";
 
+const NO_SERVERS: Pick<McpSource, "walled" | "unwalled"> = { walled: new Set(), unwalled: new Set() };
+
 /** The tools of a session; those of MCP servers are added by the first run that could call them. */
 export function sessionTools(
   options: Pick<SessionOptions, "tools" | "mcpServers" | "onFault">,
@@ -30,8 +32,8 @@ export function sessionTools(
     builtins,
     /** Keys in the settings of MCP servers, and their names. Throws Validation `mcp_servers_invalid`. */
     keys: async (): Promise<ReadonlyMap<string, string>> => (await mcp())?.keys ?? new Map(),
-    /** The MCP servers that were started without a sandbox. */
-    unwalledServers: async (): Promise<readonly string[]> => [...((await mcp())?.unwalled ?? [])],
+    /** The MCP servers that were started in a sandbox, and those that were started without one. */
+    servers: async (): Promise<Pick<McpSource, "walled" | "unwalled">> => (await mcp()) ?? NO_SERVERS,
     /**
      * The tools for runs of this pipeline; starts the MCP servers that it needs. Returns the same map for the same tools. Throws
      * the errors of McpSource.

@@ -148,22 +148,23 @@ function needsCode(rule: AnswerRule): boolean {
  */
 export function startedUnsandboxed(events: readonly SluiceEvent[], isActive: boolean): boolean {
   let isExposed = false;
-  let isForked = false;
+  /** In a fork, records up to `run.forked` are copies. The process that makes a fork also begins it. */
+  let fork: "copied" | "begins" | undefined;
   for (const { type, runId, data } of events) {
     // Recorded by the gate before the call, by a kind before its command, or by the tool while it ran.
     if ((type === "call.started" || type === "command.started") && data.wall === "none") return true;
     if (type === "call.finished" && field(data.facts, "wall") === "none") return true;
-    if (type === "run.forked") isForked = true;
+    if (type === "run.forked") fork = "begins";
     if (type !== "run.started" && type !== "run.resumed") continue;
     // Of a child, too: a pipeline that is made during a run may name such an agent.
     if (startsAdvisory(data)) return true;
-    if (runId.includes("/")) continue;
-    // The process that makes a fork also begins it.
-    const isEarlier = isExposed && !isForked;
+    // What the original's processes did is in `unsandboxed` of the fork's start.
+    if (runId.includes("/") || fork === "copied") continue;
+    const isEarlier = isExposed && fork !== "begins";
     const servers = field(data.sandbox, "unsandboxedServers");
     if (isEarlier || data.unsandboxed === true || (Array.isArray(servers) && servers.length > 0)) return true;
     isExposed ||= field(data.sandbox, "wall") === "none" || field(data.sandbox, "processes") === true;
-    isForked = false;
+    fork = data.forkedFrom === undefined ? undefined : "copied";
   }
   return isExposed && !isActive;
 }

@@ -62,7 +62,13 @@ export function agentModelId(agent: ExternalAgent): string {
   const { command, host, env = {}, passEnv = [], home = [], accept } = agent;
   const [program = ""] = command;
   if (program.trim() === "") throw invalid("the command of an external agent names a program");
-  if (host !== undefined && !isAcpHost(host))
+  refuseUnknownTools(program, host, accept);
+  return `${PREFIX}${JSON.stringify({ command, ...(host === undefined ? {} : { host }), env, passEnv, home, ...(accept === undefined ? {} : { accept }) })}`;
+}
+
+/** What tools an agent has of its own is known of the hosts only. */
+function refuseUnknownTools(program: string, host: Json | undefined, accept: Json | undefined): void {
+  if (host !== undefined && !(typeof host === "string" && isAcpHost(host)))
     throw invalid(
       `${JSON.stringify(host)} is not an agent whose tools can be removed; those are claude, gemini, qwen, copilot and opencode`,
     );
@@ -70,7 +76,6 @@ export function agentModelId(agent: ExternalAgent): string {
     throw invalid(
       `${program} may keep tools of its own, which pass no gate: name its host, or write accept: "advisory" to accept that`,
     );
-  return `${PREFIX}${JSON.stringify({ command, ...(host === undefined ? {} : { host }), env, passEnv, home, ...(accept === undefined ? {} : { accept }) })}`;
 }
 
 /** The agent of a model's id; undefined for the id of a model. Throws Validation `external_agent_invalid`. */
@@ -81,6 +86,7 @@ export function agentOfId(id: string): ExternalAgent | undefined {
   const [host, env] = [field(value, "host"), field(value, "env")];
   const command = textsIn(field(value, "command"));
   if (command === undefined || command.length === 0) throw invalid(`${id} names no program`);
+  refuseUnknownTools(command[0] ?? "", host, field(value, "accept"));
   const variables = env !== undefined && isJsonObject(env) ? Object.entries(env) : [];
   return {
     command,

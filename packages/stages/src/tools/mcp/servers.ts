@@ -31,7 +31,8 @@ export interface McpSource {
    * concurrently. Errors: Validation `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
    */
   toolsFor(spec: PipelineSpec | undefined, start: McpStart): Promise<readonly Tool[]>;
-  /** Names of servers whose processes have run outside a sandbox. */
+  /** Names of servers whose processes have run in a sandbox, and of those that ran outside one. */
+  readonly walled: ReadonlySet<string>;
   readonly unwalled: ReadonlySet<string>;
   /** Stops the servers and everything they started. */
   close(): Promise<void>;
@@ -40,6 +41,7 @@ export interface McpSource {
 export function createMcpSource({ servers, clock, root, onFault }: ServersOptions): McpSource {
   const settings = readMcpServers(servers);
   const kills = new Set<() => void>();
+  const walled = new Set<string>();
   const unwalled = new Set<string>();
   // At process exit nothing can be awaited, and the servers' process groups would stay alive.
   const killAll = (): void => {
@@ -52,7 +54,7 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
 
   const all = settings.map((one) => {
     const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message: clean(message) });
-    const shared = { sdk: loadMcpSdk, clock, workspace: root, kills, unwalled };
+    const shared = { sdk: loadMcpSdk, clock, workspace: root, kills, walled, unwalled };
     return { ...one, server: createServer({ ...shared, settings: one, onFault: onServerFault }) };
   });
 
@@ -68,6 +70,7 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
 
   return {
     keys: keysOf(settings),
+    walled,
     unwalled,
     toolsFor: async (spec, start) => {
       const needed = all.filter(({ name }) => spec === undefined || mayNeed(spec, name));

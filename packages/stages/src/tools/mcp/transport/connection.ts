@@ -34,7 +34,8 @@ export interface LinkOptions {
   readonly workspace: string;
   /** Functions that kill running servers at once. */
   readonly kills: Set<() => void>;
-  /** Collects the names of servers that run outside the sandbox. */
+  /** Collects the names of servers that run in the sandbox, and of those that run outside it. */
+  readonly walled: Set<string>;
   readonly unwalled: Set<string>;
   readonly onFault: (message: string) => void;
 }
@@ -59,12 +60,13 @@ export interface Link {
 }
 
 export function createLink(options: LinkOptions, started: McpStart): Link {
-  const { settings, unwalled } = options;
+  const { settings, walled, unwalled } = options;
   const { config } = settings;
   // A server that ran in the sandbox is never restarted outside it.
   const isHeld = "command" in config && config.sandbox !== false && started.wall?.sandbox.wall !== undefined;
   const held = isHeld ? started.wall : undefined;
   if ("command" in config && !isHeld) unwalled.add(settings.name);
+  if (isHeld) walled.add(settings.name);
   const closing = new AbortController();
   let connection: Connection | undefined;
   let starting: Promise<Connection> | undefined;
