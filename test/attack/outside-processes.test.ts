@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type ActScope,
@@ -10,6 +10,7 @@ import {
   pipeline,
   type RunHost,
   stage,
+  to,
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { agentModelId, externalAgent, externalAgents } from "@sluice/gateway";
@@ -192,6 +193,38 @@ test.each(["run", "child with a pipeline that was made"])(
     expect(agents).toMatchObject([{ class: "advisory" }]);
     await after.close();
     await third.close();
+  },
+);
+
+test.each(["own", "made"])(
+  "the program of an agent in the %s pipeline is nothing that the run may write",
+  async (whose) => {
+    const { opened, elsewhere, root, log } = desk();
+    writeFileSync(join(root, "agent.mjs"), `await import(${JSON.stringify(FIXTURE)});`);
+    const plan = advisory(log, [["finish", { text: "x" }]]);
+    const agent = { ...plan, command: [process.execPath, "agent.mjs"] };
+    const write = async (scope: ActScope) =>
+      completed(
+        json(await scope.calls(1, [{ id: "w", tool: "Write", input: { file_path: "agent.mjs", content: "evil" } }])),
+      );
+    const agents = pipeline({
+      id: "agents",
+      input: z.object({}),
+      stages: {
+        edit: work({ allowedTools: ["Read", "Write"], act: write }),
+        w: externalAgent({ ...finish, agent, allowedTools: [] }),
+      },
+      initial: "edit",
+      next: { edit: () => to("w"), w: ({ output }) => done(output.text) },
+    });
+    const live = opened({ executors: [workExecutor] });
+    const run = whose === "own" ? live.start(agents, {}) : live.start(around(agents.spec), {});
+    const [end] = await Promise.allSettled([run]);
+    if (whose === "own")
+      expect(JSON.stringify(await eventsOf(elsewhere, run.runId))).toContain("agent.mjs is protected");
+    else expect(end).toMatchObject({ reason: { code: "session_invalid" } });
+    expect(readFileSync(join(root, "agent.mjs"), "utf8")).not.toContain("evil");
+    await live.close();
   },
 );
 

@@ -55,6 +55,8 @@ export interface ResolvedModel {
   readonly takes?: readonly string[];
   /** If it is an agent: it may be silent for as long as it likes, and the run records it. */
   readonly agent?: OutsideAgent;
+  /** The command that starts it, if it is an agent of another program. No run may write the files that this names. */
+  readonly command?: readonly string[];
   /** How its provider is reached; absent for scripts, cassettes and model objects. */
   readonly access?: ProviderAccess;
   /** The provider's model for one attempt of one turn: one of a few objects, except for scripts and cassettes. */

@@ -34,12 +34,17 @@ export function serverFiles(servers: McpServers, root: string): readonly string[
   return Object.values(servers).flatMap((server) => {
     if ("url" in server) return [];
     const { command, args = [], cwd = "." } = server;
-    const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]).map((arg) => resolve(root, cwd, arg));
-    // A bare command is resolved by PATH.
-    return [...(command.includes("/") ? [resolve(root, command)] : []), ...named]
-      .filter(isFile)
-      .map((path) => realpathSync(path));
+    return startedFiles([command, ...args], root, cwd);
   });
+}
+
+/** The files that a command names: its program, and arguments such as `server.mjs` and `--config=a.json`. */
+export function startedFiles([program = "", ...args]: readonly string[], root: string, cwd = "."): readonly string[] {
+  const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]).map((arg) => resolve(root, cwd, arg));
+  // A bare program is resolved by PATH.
+  return [...(program.includes("/") ? [resolve(root, program)] : []), ...named]
+    .filter(isFile)
+    .map((path) => realpathSync(path));
 }
 
 function isFile(path: string): boolean {

@@ -66,12 +66,13 @@ import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
+import { contains } from "../tools/files/paths.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
 import { skillRoots } from "../tools/skills/skill-names.ts";
 import { modelExecutors, noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
-import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";
+import { linkedPaths, ownCode, serverFiles, startedFiles } from "./protected-paths.ts";
 import { sessionTools } from "./tools.ts";
 
 export interface PreparationScope {
@@ -153,11 +154,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   let paths: readonly string[] = [];
   /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
-  const protectedPaths = (needs: ProjectNeeds): readonly string[] => {
+  const protectedPaths = (needs: ProjectNeeds, agents: readonly ResolvedModel[]): readonly string[] => {
     // A stage must not write instructions for a later one.
     const skills = needs.skills ? skillRoots(root) : [];
     const files = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
-    const found = [...files, ...skills];
+    const found = [...files, ...skills, ...agents.flatMap((agent) => startedFiles(agent.command ?? [], root))];
     const now = [...sharedDeps().protectedPaths, ...found];
     // Frozen, since tools get it.
     if (!isSameJson(now, paths)) paths = Object.freeze(now);
@@ -186,6 +187,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     live: LiveTools,
     isCapped: boolean,
     answers: AnswerRule,
+    known: readonly string[],
     made: PipelineSpec,
   ): Promise<JsonObject> => {
     const problems = checkSession(made, { tools: [...live.keys()], kinds: executors.kinds });
@@ -197,7 +199,18 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const counted = isCapped ? demands.agents.map(([, agent]) => agent) : demands.capped;
     if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);
     await held.proveFor(made, demands.hasWalledStates);
-    const { agents } = outsideAgents([...own.values()].flat(), answers);
+    const resolved = [...own.values()].flat();
+    // The run's protected files are known from its start.
+    const open = resolved
+      .flatMap(({ command = [] }) => startedFiles(command, root))
+      .find((file) => contains(root, file) && !known.includes(file));
+    if (open !== undefined)
+      throw new SluiceError(
+        "Validation",
+        "session_invalid",
+        `pipeline ${made.id} cannot run in this session: the run could write ${open}, which starts an agent of it`,
+      );
+    const { agents } = outsideAgents(resolved, answers);
     return agents === undefined ? {} : { agents };
   };
 
@@ -237,12 +250,13 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     const isRecorded = readsProject(needs, journals);
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
+    const protectedNow = protectedPaths(needs, all);
     const own = {
-      admit: admit.bind(undefined, live, capped.length > 0, answers),
+      admit: admit.bind(undefined, live, capped.length > 0, answers, protectedNow),
       tools: live,
       env: childEnv,
       secrets: filter,
-      protectedPaths: protectedPaths(needs),
+      protectedPaths: protectedNow,
       answers,
       ...(project === undefined ? {} : { project }),
       ...(from === undefined ? {} : { from }),

@@ -84,6 +84,7 @@ function agentAsModel(
     id: `agent:${name}`,
     secrets: passEnv.flatMap((variable) => env[variable] ?? []),
     agent: { name, class: agent.accept ?? "hard", started: true },
+    command: agent.command,
     at: (position) => {
       const { runId = "" } = position;
       const key = keyOf(position);
