@@ -378,29 +378,6 @@ test("work under a time cap that a kind did not await ends no later attempt", as
   expect(attempts).toBe(2);
 });
 
-test("the recorded result of a call is not given to a call of the same id with other arguments", async () => {
-  const memory = createMemoryJournals();
-  const clock = handClock();
-  const tools = [tool("Keeps", { execute: async (given) => ({ ok: true, output: json(given) }) }), tool("Asks")];
-  let to = "staging";
-  const act = async ({ calls }: ActScope): Promise<ActOutcome> => {
-    const [outcome] = await calls(1, [{ id: "c0", tool: "Keeps", input: { to } }]);
-    await calls(2, [{ id: "c1", tool: "Asks", input: {} }]);
-    return completed(outcome?.output ?? null);
-  };
-  const at = () => session({ model: noModel, clock, tools, wait: true, host: createHost(memory.connect(), { clock }) });
-  const first = at();
-  const run = first.start(around(act), {});
-  await eventually(async () => (await first.host.requests()).length > 0);
-  await run.suspend();
-  await run;
-  await first.close();
-  await first.host.close();
-  to = "production";
-  const second = at();
-  await expect(second.resume(around(act), run.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
-});
-
 test.each([
   ["made", "named"],
   ["named", "made"],
@@ -450,6 +427,54 @@ test.each([
   expect(JSON.stringify(end)).toContain("pipeline_changed");
   expect(dataOf(await eventsOf(second.host, run.runId), "call.started")).toEqual([]);
 });
+
+test.each(["calls", "ask"])(
+  "%s that a kind did not await take no slot of the session after the state, and record nothing",
+  async (how) => {
+    const entered = Promise.withResolvers<void>();
+    const [ends, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const late: Promise<unknown>[] = [];
+    const a = work({
+      allowedTools: [],
+      act: async (scope: ActScope) => {
+        late.push(
+          how === "calls"
+            ? scope.calls(1, [{ id: "c0", tool: "Keeps", input: {} }])
+            : scope.ask({ name: "q", question: { question: "Which?" } }),
+        );
+        await ends.promise;
+        return completed(null);
+      },
+    });
+    const waits = work({
+      allowedTools: [],
+      act: async () => {
+        entered.resolve();
+        await goesOn.promise;
+        return completed(null);
+      },
+    });
+    const only = (id: string, stage: typeof a) =>
+      pipeline({ id, input: { type: "object" }, stages: { s: stage }, initial: "s", next: { s: () => done("ok") } });
+    const live = session({ model: noModel, tools: [tool("Keeps")], wait: true, maxParallel: 1 });
+    const run = live.start(only("first", a), {});
+    await eventually(async () => (await live.host.requests()).length > 0);
+    // The only slot is free while the first run waits. It is asked back when the second run has it.
+    const other = live.start(only("second", waits), {});
+    await entered.promise;
+    const [request] = await live.host.requests();
+    if (request === undefined) throw new Error("nothing is asked");
+    await live.answer(request, how === "calls" ? { kind: "approve" } : { kind: "value", value: "x" }, "person");
+    await quiet();
+    ends.resolve();
+    expect(await run).toMatchObject({ status: "completed" });
+    goesOn.resolve();
+    await expect(late[0]).rejects.toMatchObject({ code: "attempt_over" });
+    expect(await other).toMatchObject({ status: "completed" });
+    expect(await live.run(only("third", work({ allowedTools: [] })), {})).toMatchObject({ status: "completed" });
+    expect(dataOf(await eventsOf(live.host, run.runId), "call.started")).toEqual([]);
+  },
+);
 
 test("children with a pipeline of their own that a kind did not await are not run after its attempt", async () => {
   const ran: Json[] = [];

@@ -14,7 +14,6 @@ import {
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { agentModelId, externalAgent, externalAgents } from "@sluice/gateway";
-import { sqliteHost } from "@sluice/sqlite";
 import { createSession, type Session, type SessionOptions, script, scriptedModel } from "@sluice/stages";
 import { authored, authoredExecutor } from "@sluice/workflows";
 import { afterEach, expect, test } from "vitest";
@@ -228,6 +227,23 @@ test.each(["own", "made"])(
   },
 );
 
+test("a run never creates the file that a server will start from", async () => {
+  const { opened, elsewhere, root } = desk();
+  const act = async (scope: ActScope) => {
+    const write = (file_path: string, id: string) => ({ id, tool: "Write", input: { file_path, content: "x" } });
+    return completed(json(await scope.calls(1, [write("dist/server.mjs", "a"), write("dist/other.mjs", "b")])));
+  };
+  const a = work({ allowedTools: ["Write", { tool: "mcp__s__*", optional: true }], act });
+  const pipe = pipeline({ id: "p", input: z.object({}), stages: { a }, initial: "a", next: { a: () => done("ok") } });
+  const s = { command: process.execPath, args: ["dist/server.mjs"], sandbox: false, optional: true } as const;
+  const live = opened({ executors: [workExecutor], onFault: () => undefined, mcpServers: { s } });
+  const run = live.start(pipe, {});
+  await run;
+  expect(JSON.stringify(await eventsOf(elsewhere, run.runId))).toContain("dist/server.mjs is protected");
+  expect(["server", "other"].map((name) => existsSync(join(root, `dist/${name}.mjs`)))).toEqual([false, true]);
+  await live.close();
+});
+
 test.each([
   { command: ["agent"] },
   { command: ["agent"], host: "cladue" },
@@ -276,36 +292,6 @@ test.each([
   await sent(elsewhere, request);
   await run;
   expect([ran, (await answersIn({ host: elsewhere }, run.runId)).at(-1)]).toEqual([[], DENIED[0]]);
-});
-
-test("a resume of a run that another process executes starts no server", async () => {
-  const { root } = tempFolder();
-  const store = join(root, ".sluice/store");
-  const act = async (scope: ActScope) =>
-    completed(json(await scope.calls(1, [{ id: "d", tool: "Deploy", input: {} }])));
-  const a = work({ allowedTools: [{ tool: "mcp__late__*", optional: true }], act });
-  const pipe = pipeline({ id: "p", input: z.object({}), stages: { a }, initial: "a", next: { a: () => done("ok") } });
-  const marker = join(root, "started");
-  const late = {
-    command: process.execPath,
-    args: ["-e", `require("node:fs").writeFileSync(${JSON.stringify(marker)}, "")`],
-    sandbox: false,
-    optional: true,
-  } as const;
-  const { opened } = desk();
-  const at = (more: Partial<SessionOptions>): Session =>
-    opened({ cwd: root, host: sqliteHost(store), executors: [workExecutor], onFault: () => undefined, ...more });
-  const first = at({});
-  const run = first.start(pipe, {});
-  const elsewhere = sqliteHost(store);
-  const request = await open(elsewhere);
-  const second = at({ mcpServers: { late } });
-  await expect(second.resume(pipe, run.runId)).rejects.toMatchObject({ code: "run_owned" });
-  expect(existsSync(marker)).toBe(false);
-  await sent(elsewhere, request, { kind: "deny" });
-  await run;
-  for (const live of [first, second]) await live.close();
-  await elsewhere.close();
 });
 
 const isThere = hasWall();

@@ -760,7 +760,7 @@ describe("AskUser", () => {
     const [request] = await second.requests();
     await second.signal(handle.runId, {
       name: `request/${request?.requestId}`,
-      payload: { kind: "value", value: "right" },
+      payload: { kind: "value", value: "right", digest: request?.digest ?? "" },
       by: "me",
     });
     expect(await resumed).toMatchObject({ output: ["right"] });

@@ -203,7 +203,7 @@ const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
 /** Some versions of package managers put a word between double quotes into the command line of a shell. */
 const MANAGER_SIGNS = /[$`\\"\r\n]/;
 /** A script may do the same without quotes. */
-const UNKNOWN_SIGNS = /[;&|<>']/;
+const UNKNOWN_SIGNS = /[;&|<>'$`\\"\r\n]/;
 /** Programs that put their words into the command line of a shell, with what no word may hold then. */
 const SHELL_SIGNS: readonly (readonly [programs: RegExp, signs: RegExp])[] = [
   [/(?:^|\/)(?:npm|npx|pnpm|pnpx|yarn|bun|bunx|just|task)$/, MANAGER_SIGNS],
@@ -232,8 +232,10 @@ export function riskyWord(
 ): string | undefined {
   const runs = lengthOf(SCRIPT_RUNNERS, argv);
   if (runs > 0) return riskyWordOfScript(argv, isCovered, runs, script);
-  const signs = shellSigns(argv[0]);
-  const passed = argv.find((word, at) => isCovered(at) && signs?.test(word) === true);
+  // Behind a launcher, the signs of both count.
+  const programs = [argv[0], argv[lengthOf(LAUNCHERS, argv)]];
+  const signs = SHELL_SIGNS.filter(([known]) => programs.some((program = "") => known.test(program)));
+  const passed = argv.find((word, at) => isCovered(at) && signs.some(([, sign]) => sign.test(word)));
   return passed ?? riskyWordIn(argv, isCovered, knownCommand(argv));
 }
 
@@ -255,17 +257,16 @@ function riskyWordOfScript(
   );
   // An option that the rule names may choose the script of another package.
   const isElsewhere = own.some((word, at) => at >= runs && /^-(?!-$|-silent$|-if-present$)/.test(word));
-  const known = script === undefined || isElsewhere ? undefined : knownCommand(script);
-  const words = known === undefined || script === undefined ? [...own.slice(0, runs), "--"] : script;
-  const signs = known === undefined ? UNKNOWN_SIGNS : shellSigns(words[0]);
+  const isKnown =
+    script !== undefined &&
+    !isElsewhere &&
+    (knownCommand(script) !== undefined || lengthOf(SCRIPT_RUNNERS, script) > 0);
+  const words = isKnown ? script : [...own.slice(0, runs), "--"];
   const line = [...words, ...added.map((at) => argv[at] ?? "")];
   const isAdded = (at: number): boolean => at >= words.length && isCovered(added[at - words.length] ?? -1);
-  const passed = line.find((word, at) => isAdded(at) && (MANAGER_SIGNS.test(word) || signs?.test(word) === true));
-  return passed ?? riskyWordIn(line, isAdded, knownCommand(line));
-}
-
-function shellSigns(program = ""): RegExp | undefined {
-  return SHELL_SIGNS.find(([programs]) => programs.test(program))?.[1];
+  const passed = line.find((word, at) => isAdded(at) && (isKnown ? MANAGER_SIGNS : UNKNOWN_SIGNS).test(word));
+  // The program may be a package manager again.
+  return passed ?? (isKnown ? riskyWord(line, isAdded) : riskyWordIn(line, isAdded, knownCommand(line)));
 }
 
 function riskyWordIn(

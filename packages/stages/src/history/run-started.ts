@@ -190,17 +190,6 @@ export function refuseLowerSandbox(
 }
 
 /**
- * A run that a process executes is refused before anything is started for it here, such as an MCP server. Throws Host `run_owned`,
- * as the store does when it is claimed.
- */
-export async function refuseOwned(host: RunHost, runId: string): Promise<void> {
-  const owner = (await host.get(runId))?.owner;
-  if (owner === undefined) return;
-  const message = `run ${runId} is active in ${owner}; wait for it, or stop that process first`;
-  throw new SluiceError("Host", "run_owned", message, { detail: { runId, owner } });
-}
-
-/**
  * A run whose commands or servers were sandboxed does not resume without a sandbox. `recorded` is the mechanism, `now` the session's
  * sandbox after it was proven. Throws Validation `sandbox_lowered`.
  */

@@ -2,7 +2,7 @@ import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSyn
 import { findPackageJSON } from "node:module";
 import { dirname, join, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { existing } from "../tools/files/paths.ts";
+import { existing, resolveReal } from "../tools/files/paths.ts";
 import type { McpServers } from "../tools/mcp/config.ts";
 
 /** In any case, since some file systems ignore it. */
@@ -38,14 +38,24 @@ export function serverFiles(servers: McpServers, root: string): readonly string[
   });
 }
 
-/** The files that a command names: its program, and arguments such as `server.mjs` and `--config=a.json`. */
+/**
+ * The files that a command names: its program, and arguments such as `server.mjs` and `--config=a.json`. Also those that do not exist
+ * yet, such as the output of a build, if they are written as a path.
+ */
 export function startedFiles([program = "", ...args]: readonly string[], root: string, cwd = "."): readonly string[] {
-  const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]).map((arg) => resolve(root, cwd, arg));
   // A bare program is resolved by PATH.
-  return [...(program.includes("/") ? [resolve(root, program)] : []), ...named]
-    .filter(isFile)
-    .map((path) => realpathSync(path));
+  const own = program.includes("/") ? [resolve(root, program)] : [];
+  const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]);
+  const files = named.filter((arg) => MISSING_FILE.test(arg) || isFile(resolve(root, cwd, arg)));
+  return [...own, ...files.map((arg) => resolve(root, cwd, arg))].flatMap((path) => {
+    if (isFile(path)) return [realpathSync(path)];
+    const resolution = resolveReal(path, root);
+    return resolution.ok && !resolution.exists ? [resolution.real] : [];
+  });
 }
+
+/** An argument that names code, whether it exists or not. */
+const MISSING_FILE = /^[\w./@-]+\/[\w.@-]+\.(?:[cm]?[jt]sx?|py|rb|sh|pl|php|lua|jar|exe)$/;
 
 function isFile(path: string): boolean {
   return existsSync(path) && statSync(path).isFile();

@@ -29,7 +29,6 @@ import {
   readRunStarted,
   recordedRules,
   refuseLowerSandbox,
-  refuseOwned,
   refuseVersionMismatch,
   refuseWorkspaceMismatch,
 } from "../history/run-started.ts";
@@ -182,7 +181,6 @@ export function createSession(options: SessionOptions): Session {
     refuseLowerSandbox(runId, started, preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
     const rules = recordedRules(started, journals);
-    await refuseOwned(host, runId);
     const run = await preparation.of(spec, runId, rules, journals);
     const changes = compare(run.deps);
     const costs = recordedCosts(spec, journals, costInValue);

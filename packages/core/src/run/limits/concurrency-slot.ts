@@ -1,3 +1,4 @@
+import { SluiceError } from "../../base/errors.ts";
 import type { Stopwatch } from "./limits.ts";
 
 /** The concurrency slot of one execution. Its stopwatches run only while it holds the slot. */
@@ -6,6 +7,7 @@ export class ConcurrencySlot {
   readonly #watches: readonly Stopwatch[];
   readonly #signal: AbortSignal;
   #release: (() => void) | undefined;
+  #isOver = false;
 
   constructor(slots: ConcurrencySlots, watches: readonly Stopwatch[], signal: AbortSignal) {
     this.#slots = slots;
@@ -28,12 +30,23 @@ export class ConcurrencySlot {
     for (const watch of this.#watches) watch.start();
   }
 
-  /** Waits for people, timers and joins without holding the slot and outside every timeout. */
+  /**
+   * Waits for people, timers and joins without holding the slot and outside every timeout. Throws Host `attempt_over` if the execution
+   * ended meanwhile, since nothing would release the slot.
+   */
   async withSlotReleased<T>(wait: () => Promise<T>): Promise<T> {
     this.release();
     const value = await wait();
-    await this.acquire();
-    return value;
+    if (!this.#isOver) await this.acquire();
+    if (!this.#isOver) return value;
+    this.release();
+    throw new SluiceError("Host", "attempt_over", "the execution ended while one of its calls was waiting");
+  }
+
+  /** Releases the slot for good. */
+  end(): void {
+    this.#isOver = true;
+    this.release();
   }
 
   release(): void {

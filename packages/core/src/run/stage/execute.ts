@@ -50,7 +50,7 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
       attempt = attempt.next(left.feedback);
     }
   } finally {
-    slot.release();
+    slot.end();
   }
 }
 

@@ -56,18 +56,15 @@ export async function recordVerdicts(
   let usage = before;
   return recorded.map((verdict, index): DecidedCall => {
     const call = waiting[index];
-    const here = decidedHere[index];
-    const { id, tool, argsDigest } = verdict;
-    // Records of earlier versions have no digest.
-    const isOther = here === undefined && argsDigest !== undefined && argsDigest !== call?.argsDigest;
-    if (call?.id !== id || call.tool !== tool || isOther) {
+    if (call?.id !== verdict.id || call.tool !== verdict.tool) {
       const where = `${execution.steps.runId}, turn ${groupId.turn}`;
       throw new SluiceError(
         "Host",
         "journal_mismatch",
-        `${where}: the journal has a verdict on another call, ${id} of ${tool}`,
+        `${where}: the journal has a verdict on another call, ${verdict.id} of ${verdict.tool}`,
       );
     }
+    const here = decidedHere[index];
     if (here !== undefined) return { ...here, verdict };
     const made = countCall(usage, call);
     usage = counted(made, verdict);
