@@ -232,6 +232,7 @@ describe("a rule with a * covers no word that may run a program or write a file"
       "npm install --ignore-scripts true",
     ],
     ["tool *", "tool --verbose false"],
+    ["npm testx *", "npm testx -- --grep adds"],
     ["ninja *", "ninja -t clean", "ninja -k 0"],
     ["tool *", "tool -q", "tool -5", "tool --run", "tool --bail", "tool x=1", "tool a[x=1]", "tool --color=./x"],
     ["* check", "-x check", "a=b check", "@x check"],
@@ -339,6 +340,8 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["yarn test -t adds", "vitest run"],
     ["npm test src/a.test.ts", "vitest"],
     ["npm test -- --grep adds", "tap"],
+    ["npm test --if-present src/a.test.ts", "vitest"],
+    ["npm test --silent -- -t adds", "vitest"],
   ])("%s for %j", (line, script) => {
     expect(run(line, script)).toBe("envelope");
   });
@@ -372,5 +375,33 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["npm run unit -- -t adds", "make unit"],
   ])("and not %s for %j", (line, script) => {
     expect(run(line, script)).toBe("ask");
+  });
+});
+
+describe("a rule that names options of npm", () => {
+  const run = (rule: string, line: string, script: string): string =>
+    word(
+      judge("Bash", {
+        allowedTools: [`Bash(${rule})`],
+        subjects: [words(split(line), { script: script.split(" ") })],
+      }),
+    );
+
+  test.each([
+    ["npm test --silent *", "npm test --silent -- -t adds", "jest"],
+    ["npm test --if-present -- *", "npm test --if-present -- -t adds", "jest"],
+    ["npm *", "npm test -- -t adds", "jest --config x"],
+    ["tool *", "tool a false", "jest"],
+  ])("%s: covers %s for %j", (rule, line, script) => {
+    expect(run(rule, line, script)).toBe("envelope");
+  });
+
+  test.each([
+    ["npm test -w a *", "npm test -w a -- -t adds", "jest"],
+    ["npm test --prefix a *", "npm test --prefix a -- -t adds", "jest"],
+    ["npm test -w a *", "npm test -w a init", "mocha"],
+    ["npm test --silent *", "npm test --silent init", "mocha"],
+  ])("%s: and not %s for %j", (rule, line, script) => {
+    expect(run(rule, line, script)).toBe("ask");
   });
 });

@@ -10,8 +10,8 @@ interface KnownCommand {
   readonly joins?: true;
   /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
   readonly names?: true;
-  /** Words that name another command, goal or task of its program, which may do more. */
-  readonly commands?: RegExp;
+  /** A pattern of words that name another command, goal or task of its program, which may do more. */
+  readonly commands?: string;
   /** Whether a word with `@` in front is like any other, and no file with more options. */
   readonly plainAt?: true;
 }
@@ -28,7 +28,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--run:\\S+[/.][cm]?[jt]sx? --grep: --testNamePattern: --testPathPattern: --test-name-pattern: --bail --bail: --maxfail: --ci --if-present " +
       "--passWithNoTests --runInBand --no-watch --no-coverage --watch=false --watchAll=false --coverage=false --timeout: " +
       "--testTimeout: --reporter:dot|spec|tap|verbose|default --test-reporter:dot|spec|tap",
-    commands: /^(?:init|inspect|debug)$/,
+    commands: "init|inspect|debug",
   },
   {
     begins: "vitest",
@@ -37,7 +37,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--coverage=false --coverage.enabled=false --reporter:default|dot|tap|tap-flat|verbose --project: --exclude: " +
       "--retry: --testTimeout: --hookTimeout: --maxWorkers: --minWorkers: --no-file-parallelism --fileParallelism=false " +
       "--shard: --pool:forks|threads --sequence.seed: --sequence.shuffle --allowOnly --hideSkippedTests --logHeapUsage",
-    commands: /^init$/,
+    commands: "init",
     names: true,
     plainAt: true,
   },
@@ -58,7 +58,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--retries: --recursive --sort --exit --forbid-only --forbid-pending --full-trace --no-diff --inline-diffs " +
       "--check-leaks --dry-run --reporter:dot|json|landing|list|min|nyan|progress|spec|tap",
     // The debugger reads its commands from standard input.
-    commands: /^(?:init|inspect|debug)$/,
+    commands: "init|inspect|debug",
     names: true,
     plainAt: true,
   },
@@ -101,7 +101,7 @@ const COMMANDS: readonly KnownCommand[] = [
     options:
       "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
     // It calls what a dotted name stands for, such as `code.interact`: only names of tests are covered.
-    commands: /^(?!(?:discover|unittest|.*\/.*|.*\.py|(?:tests|test_\w+|\w+_tests?)(?:\.\w+)*)$)/,
+    commands: String.raw`(?!(?:discover|unittest|.*/.*|.*\.py|(?:tests|test_\w+|\w+_tests?)(?:\.\w+)*)$).*`,
     joins: true,
     names: true,
   },
@@ -172,14 +172,14 @@ const COMMANDS: readonly KnownCommand[] = [
     begins:
       "mvn test, mvn verify, mvn -q test, mvn -q verify, mvn -B test, mvn -B verify, ./mvnw test, ./mvnw verify, ./mvnw -q test",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
-    commands: /^(?!(?:mvn|\.\/mvnw|clean|validate|compile|test-compile|test|package|verify)$)/,
+    commands: String.raw`(?!(?:mvn|\./mvnw|clean|validate|compile|test-compile|test|package|verify)$).*`,
   },
   {
     begins: "gradle test, gradle check, ./gradlew test, ./gradlew check",
     options:
       "-q -i -s -m -h --info --stacktrace --offline --no-daemon --console:auto|plain|rich|verbose --tests: --rerun-tasks " +
       "--continue --parallel --no-parallel --dry-run",
-    commands: /^(?!(?:gradle|\.\/gradlew|(?:[\w:.-]*:)?(?:clean|classes|testClasses|test|check|assemble|build))$)/,
+    commands: String.raw`(?!(?:gradle|\./gradlew|(?:[\w:.-]*:)?(?:clean|classes|testClasses|test|check|assemble|build))$).*`,
   },
   {
     begins: "git add",
@@ -204,12 +204,16 @@ const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
 const MANAGER_SIGNS = /[$`\\"\r\n]/;
 /** A script may do the same without quotes. */
 const UNKNOWN_SIGNS = /[;&|<>'$`\\"\r\n]/;
+/** What no goal of make has: a recipe may use its goals as they are. */
+const NO_GOAL = /[^\w./+%:,=@-]/;
 /** Programs that put their words into the command line of a shell, with what no word may hold then. */
-const SHELL_SIGNS: readonly (readonly [programs: RegExp, signs: RegExp])[] = [
-  [/(?:^|\/)(?:npm|npx|pnpm|pnpx|yarn|bun|bunx|just|task)$/, MANAGER_SIGNS],
-  // A recipe may use its goals as they are.
-  [/(?:^|\/)g?make$/, /[^\w./+%:,=@-]/],
-];
+const SHELL_SIGNS: ReadonlyMap<string, RegExp> = new Map([
+  ...["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "just", "task"].map(
+    (name) => [name, MANAGER_SIGNS] as const,
+  ),
+  ["make", NO_GOAL],
+  ["gmake", NO_GOAL],
+]);
 
 /** A variable that a program takes from its words. */
 const SETTING = /^\w[\w.-]*[^\w\s]?=/;
@@ -217,7 +221,8 @@ const SETTING = /^\w[\w.-]*[^\w\s]?=/;
 /** Commands that run a script of package.json. */
 const SCRIPT_RUNNERS = "npm test, npm t, npm run *, pnpm test, pnpm run *, yarn test, yarn run *, bun run *";
 /** What npm itself takes in front of `--`. */
-const OF_NPM: KnownCommand = { begins: "npm", options: "--if-present" };
+const OF_NPM: Pick<KnownCommand, "options"> = { options: "--if-present" };
+const OWN_OF_NPM: readonly string[] = ["--", "--silent", "--if-present"];
 const NAMES_PACKAGE = /^(?:-w|-F|--workspace|--filter)$/;
 
 /**
@@ -233,9 +238,10 @@ export function riskyWord(
   const runs = lengthOf(SCRIPT_RUNNERS, argv);
   if (runs > 0) return riskyWordOfScript(argv, isCovered, runs, script);
   // Behind a launcher, the signs of both count.
-  const programs = [argv[0], argv[lengthOf(LAUNCHERS, argv)]];
-  const signs = SHELL_SIGNS.filter(([known]) => programs.some((program = "") => known.test(program)));
-  const passed = argv.find((word, at) => isCovered(at) && signs.some(([, sign]) => sign.test(word)));
+  const signs = [argv[0], argv[lengthOf(LAUNCHERS, argv)]].flatMap(
+    (program) => SHELL_SIGNS.get(baseName(program)) ?? [],
+  );
+  const passed = argv.find((word, at) => isCovered(at) && signs.some((sign) => sign.test(word)));
   return passed ?? riskyWordIn(argv, isCovered, knownCommand(argv));
 }
 
@@ -256,14 +262,14 @@ function riskyWordOfScript(
     (at) => at >= end || (at >= runs && !argv[at]?.startsWith("-") && !NAMES_PACKAGE.test(argv[at - 1] ?? "")),
   );
   // An option that the rule names may choose the script of another package.
-  const isElsewhere = own.some((word, at) => at >= runs && /^-(?!-$|-silent$|-if-present$)/.test(word));
+  const isElsewhere = own.slice(runs).some((word) => word.startsWith("-") && !OWN_OF_NPM.includes(word));
   const isKnown =
     script !== undefined &&
     !isElsewhere &&
     (knownCommand(script) !== undefined || lengthOf(SCRIPT_RUNNERS, script) > 0);
   const words = isKnown ? script : [...own.slice(0, runs), "--"];
   const line = [...words, ...added.map((at) => argv[at] ?? "")];
-  const isAdded = (at: number): boolean => at >= words.length && isCovered(added[at - words.length] ?? -1);
+  const isAdded = (at: number): boolean => isCovered(added[at - words.length] ?? -1);
   const passed = line.find((word, at) => isAdded(at) && (isKnown ? MANAGER_SIGNS : UNKNOWN_SIGNS).test(word));
   // The program may be a package manager again.
   return passed ?? (isKnown ? riskyWord(line, isAdded) : riskyWordIn(line, isAdded, knownCommand(line)));
@@ -272,8 +278,9 @@ function riskyWordOfScript(
 function riskyWordIn(
   argv: readonly string[],
   isCovered: (at: number) => boolean,
-  command: KnownCommand | undefined,
+  command: Omit<KnownCommand, "begins"> | undefined,
 ): string | undefined {
+  const others = command?.commands === undefined ? undefined : new RegExp(`^(?:${command.commands})$`, "s");
   const options = readOptions(`${ANY_COMMAND} ${command?.options ?? ""}`);
   /** The values that the option in front may have. */
   let values: RegExp | undefined;
@@ -284,7 +291,7 @@ function riskyWordIn(
       values = option?.values;
       continue;
     }
-    if (values === undefined && command?.commands?.test(word) === true && isCovered(at)) return word;
+    if (values === undefined && others?.test(word) === true && isCovered(at)) return word;
     const isHarmless =
       (values?.test(word) ?? !turnsOff(word, argv[at - 1])) &&
       (!word.startsWith("@") || isPlainAt(argv, at, command)) &&
@@ -297,7 +304,11 @@ function riskyWordIn(
 
 /** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
 function turnsOff(word: string, before = ""): boolean {
-  return before.startsWith("-") && /^(?:false|true|null)$/i.test(word);
+  return before.startsWith("-") && ["false", "true", "null"].includes(word.toLowerCase());
+}
+
+function baseName(path = ""): string {
+  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 function knownCommand(argv: readonly string[]): KnownCommand | undefined {
@@ -360,7 +371,7 @@ const PACKAGE_MANAGER = /^(?:npm|npx|pnpm|yarn|bun|bunx)$/;
 const OF_PACKAGES = /^(?:add|dedupe|i|info|install|list|ls|outdated|remove|rm|uninstall|update|upgrade|view|why)$/;
 
 /** Whether a word with `@` in front is a revision of git, a package (`@scope/name`), or a plain word of a known command. */
-function isPlainAt(argv: readonly string[], at: number, command: KnownCommand | undefined): boolean {
+function isPlainAt(argv: readonly string[], at: number, command: Pick<KnownCommand, "plainAt"> | undefined): boolean {
   const [program = "", subcommand = ""] = argv;
   if (program === "git" || command?.plainAt === true) return true;
   if (!PACKAGE_MANAGER.test(program)) return false;
