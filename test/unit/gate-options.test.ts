@@ -233,6 +233,11 @@ describe("a rule with a * covers no word that may run a program or write a file"
     ],
     ["tool *", "tool --verbose false"],
     ["npm testx *", "npm testx -- --grep adds"],
+    ["npm run *", "npm run build -- --grep adds"],
+    ["/usr/bin/make *", "/usr/bin/make 'a>b'"],
+    ...["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "just", "task", "gmake"].map(
+      (program): [string, string] => [`${program} x *`, `${program} x '$(touch PWN)'`],
+    ),
     ["ninja *", "ninja -t clean", "ninja -k 0"],
     ["tool *", "tool -q", "tool -5", "tool --run", "tool --bail", "tool x=1", "tool a[x=1]", "tool --color=./x"],
     ["* check", "-x check", "a=b check", "@x check"],
@@ -314,6 +319,7 @@ describe("of a command that Sluice knows, without a sandbox", () => {
     ["npm run -wx *", "npm run -wx @a"],
     ["npm test -- -w *", "npm test -- -w @src/a"],
     ["yarn tsc -w *", "yarn tsc -w @src/args"],
+    ["python3 -m unittest *", "python3 -m unittest 'x\ny'"],
     ["npx tsc *", "npx tsc @src/args"],
   ])("the rule %s does not cover %s", (rule, line) => {
     expect(under(rule, line)).toBe("ask");
@@ -342,6 +348,7 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["npm test -- --grep adds", "tap"],
     ["npm test --if-present src/a.test.ts", "vitest"],
     ["npm test --silent -- -t adds", "vitest"],
+    ["npm test src -- -t adds", "vitest"],
   ])("%s for %j", (line, script) => {
     expect(run(line, script)).toBe("envelope");
   });

@@ -262,7 +262,7 @@ function riskyWordOfScript(
     (at) => at >= end || (at >= runs && !argv[at]?.startsWith("-") && !NAMES_PACKAGE.test(argv[at - 1] ?? "")),
   );
   // An option that the rule names may choose the script of another package.
-  const isElsewhere = own.slice(runs).some((word) => word.startsWith("-") && !OWN_OF_NPM.includes(word));
+  const isElsewhere = own.some((word) => word.startsWith("-") && !OWN_OF_NPM.includes(word));
   const isKnown =
     script !== undefined &&
     !isElsewhere &&
