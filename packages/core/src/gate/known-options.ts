@@ -206,14 +206,8 @@ const MANAGER_SIGNS = /[$`\\"\r\n]/;
 const UNKNOWN_SIGNS = /[;&|<>'$`\\"\r\n]/;
 /** What no goal of make has: a recipe may use its goals as they are. */
 const NO_GOAL = /[^\w./+%:,=@-]/;
-/** Programs that put their words into the command line of a shell, with what no word may hold then. */
-const SHELL_SIGNS: ReadonlyMap<string, RegExp> = new Map([
-  ...["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "just", "task"].map(
-    (name) => [name, MANAGER_SIGNS] as const,
-  ),
-  ["make", NO_GOAL],
-  ["gmake", NO_GOAL],
-]);
+/** Package managers and runners of tasks whose words may hold no sign of `MANAGER_SIGNS`. */
+const MANAGERS: readonly string[] = ["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "just", "task"];
 
 /** A variable that a program takes from its words. */
 const SETTING = /^\w[\w.-]*[^\w\s]?=/;
@@ -238,9 +232,7 @@ export function riskyWord(
   const runs = lengthOf(SCRIPT_RUNNERS, argv);
   if (runs > 0) return riskyWordOfScript(argv, isCovered, runs, script);
   // Behind a launcher, the signs of both count.
-  const signs = [argv[0], argv[lengthOf(LAUNCHERS, argv)]].flatMap(
-    (program) => SHELL_SIGNS.get(baseName(program)) ?? [],
-  );
+  const signs = [argv[0], argv[lengthOf(LAUNCHERS, argv)]].flatMap((program) => signsOf(baseName(program)) ?? []);
   const passed = argv.find((word, at) => isCovered(at) && signs.some((sign) => sign.test(word)));
   return passed ?? riskyWordIn(argv, isCovered, knownCommand(argv));
 }
@@ -305,6 +297,12 @@ function riskyWordIn(
 /** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
 function turnsOff(word: string, before = ""): boolean {
   return before.startsWith("-") && ["false", "true", "null"].includes(word.toLowerCase());
+}
+
+/** What no word may hold that a program puts into the command line of a shell. */
+function signsOf(program: string): RegExp | undefined {
+  if (MANAGERS.includes(program)) return MANAGER_SIGNS;
+  return program === "make" || program === "gmake" ? NO_GOAL : undefined;
 }
 
 function baseName(path = ""): string {
