@@ -377,7 +377,7 @@ test.skipIf(!isThere)(
     const { host, opened, elsewhere, root } = desk();
     const marker = join(root, "..", `outside-${process.pid}`);
     const server = join(import.meta.dirname, "../fixtures/mcp/server.ts");
-    const code = `try { require("node:fs").writeFileSync(${JSON.stringify(marker)}, "") } catch {} import(${JSON.stringify(server)})`;
+    const code = `require("node:fs").writeFile(${JSON.stringify(marker)}, "", () => {}); import(${JSON.stringify(server)})`;
     const act = async (scope: ActScope) =>
       completed(json(await scope.calls(1, [{ id: "d", tool: "Deploy", input: {} }])));
     const a = work({ allowedTools: [{ tool: "mcp__s__*", optional: true }], act });

@@ -42,8 +42,8 @@ export interface ChangeOptions {
 export type AllowedChanges = { readonly by?: string; readonly changes: readonly string[] };
 
 /**
- * Compares a pipeline with the one that the run last used, before anything is prepared. The returned function compares the live
- * tools. Unless changes are allowed, they throw Validation `pipeline_changed` and `tools_changed`, which list all changes.
+ * Compares a pipeline with the one that the run last used, before anything is prepared, and then the live tools. Unless
+ * changes are allowed, both throw Validation `pipeline_changed` and `tools_changed`, which list all changes.
  * Throws Host `state_unknown` if the pipeline lacks a state that the run has entered. `clean` masks secrets in the reported
  * changes, such as those in tool patterns.
  */
@@ -53,13 +53,13 @@ export function comparePipeline(
   journals: readonly RunJournal[],
   { allowChanged = false, by = "api", source }: ChangeOptions,
   clean: (text: string) => string,
-): (deps: Pick<RunDeps, "tools" | "builtins" | "secrets">) => AllowedChanges | undefined {
+): PipelineComparison {
   const recorded = recordedPipeline(journals);
   const { changes: found, refused } = pipelineChanges(recorded, spec, source);
   const what = found.map(clean);
   if (refused && !allowChanged) throw pipelineChanged(spec, runId, what);
   if (refused) refuseRemovedStates(spec, runId, journals);
-  return (deps) => {
+  const withTools: PipelineComparison["withTools"] = (deps) => {
     const tools = toolChanges(recorded, spec, journals, deps);
     if (tools.length > 0 && !allowChanged) throw toolsChanged(runId, tools);
     // The keys of models and servers are known only now.
@@ -67,6 +67,14 @@ export function comparePipeline(
     if (all.length === 0) return undefined;
     return { ...(refused || tools.length > 0 ? { by } : {}), changes: all };
   };
+  return { recorded, withTools };
+}
+
+export interface PipelineComparison {
+  /** The facts of the pipeline that the run last used. */
+  readonly recorded: JsonObject;
+  /** Compares the live tools. Returns the allowed changes, if there are any. */
+  withTools(deps: Pick<RunDeps, "tools" | "builtins" | "secrets">): AllowedChanges | undefined;
 }
 
 /** What a run records of its pipeline at its start and when it continues with a changed one, for later comparisons. */
@@ -123,8 +131,8 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
 }
 
 /** The facts of the tools that a process brings to a run that has not recorded them. */
-export function addedTools(journals: readonly RunJournal[], now: JsonObject): JsonObject {
-  const known = new Set(toolsIn(recordedPipeline(journals)).map((tool) => textAt(tool, "name")));
+export function addedTools(recorded: JsonObject, now: JsonObject): JsonObject {
+  const known = new Set(toolsIn(recorded).map((tool) => textAt(tool, "name")));
   const tools = toolsIn(now).filter((tool) => !known.has(textAt(tool, "name")));
   return tools.length === 0 ? {} : { tools };
 }

@@ -210,7 +210,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         "session_invalid",
         `pipeline ${made.id} cannot run in this session: the run could write ${open}, which starts an agent of it`,
       );
-    const { agents } = outsideAgents(resolved, answers);
+    if (startsAdvisory(resolved)) answers.startsUnwalled();
+    const { agents } = outsideAgents(resolved);
     return agents === undefined ? {} : { agents };
   };
 
@@ -273,8 +274,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const without = { servers: [...servers.unwalled], processes };
     const sandbox = held.facts(spec, without, isWalled || servers.walled.size > 0);
     // States of pipelines that were made before may use it without another start, which would record it.
-    const agents = outsideAgents([...all, ...(hasMade ? await models.agent() : [])], answers);
-    if (servers.unwalled.size > 0) answers.startsUnwalled();
+    const working = [...all, ...(hasMade ? await models.agent() : [])];
+    const agents = outsideAgents(working);
+    if (servers.unwalled.size > 0 || startsAdvisory(working)) answers.startsUnwalled();
     return {
       deps,
       /** What a run records of this pipeline if it continues with a changed one. */
@@ -351,10 +353,14 @@ function pricedIn(models: ReadonlyMap<AgentSpec, ResolvedModels>): (agent: Agent
   return (agent) => (models.get(agent) ?? []).map(({ pricedAs, id }) => pricedAs ?? id);
 }
 
-/** The agent that drives the run, and those that it starts for its states. The own tools of one of class advisory pass no gate. */
-function outsideAgents(models: readonly ResolvedModel[], answers: AnswerRule): JsonObject {
+/** Whether an agent is started whose own tools pass no gate. */
+function startsAdvisory(models: readonly ResolvedModel[]): boolean {
+  return models.some(({ agent }) => agent?.started === true && agent.class === "advisory");
+}
+
+/** The agent that drives the run, and those that it starts for its states. */
+function outsideAgents(models: readonly ResolvedModel[]): JsonObject {
   const all = [...new Set(models)].flatMap(({ agent }) => agent ?? []);
-  if (all.some((agent) => agent.started === true && agent.class === "advisory")) answers.startsUnwalled();
   const driver = all.find(({ started }) => started !== true);
   const agents = all.flatMap(({ started, ...agent }) => (started === true ? [agent] : []));
   return { ...(driver === undefined ? {} : { agent: { ...driver } }), ...(agents.length === 0 ? {} : { agents }) };

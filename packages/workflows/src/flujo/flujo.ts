@@ -3,7 +3,7 @@
 import type { AnyPipeline, Problem, RunLimits } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
 import type { FindingAt, WorkflowCompilation, WorkflowFormat, WorkflowReading, WorkflowReference } from "../format.ts";
-import { onlyGiven } from "../kinds/only-given.ts";
+import { onlyGiven } from "../kinds/fields.ts";
 import { idFor } from "../read/names.ts";
 import type { Finding } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";

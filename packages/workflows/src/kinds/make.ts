@@ -2,8 +2,7 @@
 
 import { type AnyState, isJsonObject, type Json } from "@sluice/core";
 import { type Duration, human, parseDuration, poll, router, script, subPipeline, timer } from "@sluice/stages";
-import type { CommandFields, KindState } from "./fields.ts";
-import { onlyGiven } from "./only-given.ts";
+import { type CommandFields, type KindState, onlyGiven } from "./fields.ts";
 
 /** How a format writes templates and names. */
 export interface KindNames {

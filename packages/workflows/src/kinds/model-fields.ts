@@ -1,6 +1,6 @@
 import type { ModelSettings, ProviderFaultOptions } from "@sluice/core";
 import { z } from "zod";
-import { onlyGiven } from "./only-given.ts";
+import { onlyGiven } from "./fields.ts";
 
 const json = z.json();
 

@@ -27,7 +27,7 @@ import {
   type WorkflowReference,
 } from "../format.ts";
 import { RETURN } from "../kinds/ends.ts";
-import { onlyGiven } from "../kinds/only-given.ts";
+import { onlyGiven } from "../kinds/fields.ts";
 import { orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
 import { idFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";

@@ -4,7 +4,7 @@ import { type AllowedTool, type AnyState, type JsonObject, type JsonSchema, type
 import { matchesName, readPattern } from "@sluice/core/gate";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
-import { onlyGiven } from "../kinds/only-given.ts";
+import { onlyGiven } from "../kinds/fields.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { expandTemplates } from "../read/template.ts";

@@ -2,8 +2,8 @@
 
 import type { AllowedTool, JsonObject, Part, StateSpec } from "@sluice/core";
 import type { Report } from "@sluice/core/runtime";
+import { onlyGiven } from "../kinds/fields.ts";
 import { RETRY_FIELDS } from "../kinds/model-fields.ts";
-import { onlyGiven } from "../kinds/only-given.ts";
 import { kindOfState, type WrittenNames, writeKind } from "../kinds/write.ts";
 import { calledWords, LIMITS, NO_INSTRUCTIONS, TURN_CAP } from "./stages.ts";
 
