@@ -41,8 +41,8 @@ export const BUGS: readonly Bug[] = [
     file: "stages/src/session/session.ts",
     changes: [
       [
-        "const compare = comparePipeline(spec, runId, journals, options, preparation.clean);",
-        "const compare = comparePipeline(spec, runId, journals, { ...options, allowChanged: true }, preparation.clean);",
+        "const comparison = comparePipeline(spec, runId, journals, options, preparation.clean);",
+        "const comparison = comparePipeline(spec, runId, journals, { ...options, allowChanged: true }, preparation.clean);",
       ],
     ],
   },

@@ -179,10 +179,10 @@ export function createSession(options: SessionOptions): Session {
     const started = refuseVersionMismatch(spec, runId, await readRunStarted(host, runId));
     refuseWorkspaceMismatch(runId, started, preparation);
     refuseLowerSandbox(runId, started, preparation);
-    const compared = comparePipeline(spec, runId, journals, options, preparation.clean);
+    const comparison = comparePipeline(spec, runId, journals, options, preparation.clean);
     const rules = recordedRules(started, journals);
     const run = await preparation.of(spec, runId, rules, journals);
-    const changes = compared.withTools(run.deps);
+    const changes = comparison.withTools(run.deps);
     const costs = recordedCosts(spec, journals, costInValue);
     refuseUnpricedRecords(spec, runId, costs);
     return await added(() =>
@@ -194,7 +194,7 @@ export function createSession(options: SessionOptions): Session {
           ...(isSameJson(rules.allow, run.allow) ? {} : { allow: run.allow }),
           ...(run.secrets.every((name) => rules.secrets.has(name)) ? {} : { secrets: run.secrets }),
           ...(changes === undefined
-            ? addedTools(compared.recorded, run.facts())
+            ? addedTools(comparison.recorded, run.facts())
             : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),
         },
       }),
@@ -212,10 +212,10 @@ export function createSession(options: SessionOptions): Session {
     const from = refuseVersionMismatch(spec, of, await readRunStarted(host, of));
     refuseLowerSandbox(of, from, preparation);
     const { boundary, past } = forkPointBefore(journals, options.from);
-    const compared = comparePipeline(spec, of, past, options, preparation.clean);
+    const comparison = comparePipeline(spec, of, past, options, preparation.clean);
     const rules = recordedRules(from, journals);
     const run = await preparation.of(spec, runId, rules, past);
-    const changed = compared.withTools(run.deps);
+    const changed = comparison.withTools(run.deps);
     refuseUnpricedRecords(spec, of, recordedCosts(spec, past, costInValue));
     const { source = PROGRAMMATIC, settings } = options;
     const facts = run.facts(source);
@@ -223,7 +223,7 @@ export function createSession(options: SessionOptions): Session {
     const started = { ...run.started(source, input, settings), ...originalPipeline(past, facts) };
     const forked =
       changed === undefined
-        ? addedTools(compared.recorded, facts)
+        ? addedTools(comparison.recorded, facts)
         : { changed: { ...changed, ...facts, ...run.graph } };
     return await added(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
