@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { defineTool, done, type Json, pipeline, stage } from "@sluice/core";
-import { playbackTraffic, recordTraffic } from "@sluice/stages";
+import { externalAgents } from "@sluice/gateway";
+import { type ModelTraffic, playbackTraffic, recordTraffic } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Scene, scene } from "../support/attack.ts";
@@ -53,8 +54,13 @@ const usage = { inputTokens: { total: 5 }, outputTokens: { total: 5 } };
 const end: Json = { type: "finish", finishReason: { unified: "tool-calls", raw: "tool_use" }, usage };
 const finishes: readonly Json[] = [toolCall("finish", { text: "done" }), end];
 
-async function replayed(place: Scene, file: string, allowedTools: readonly string[] | undefined) {
-  const traffic = playbackTraffic(file, { match: "sequence" });
+async function replayed(
+  place: Scene,
+  file: string,
+  allowedTools: readonly string[] | undefined,
+  within: (traffic: ModelTraffic) => ModelTraffic = (it) => it,
+) {
+  const traffic = within(playbackTraffic(file, { match: "sequence" }));
   const clock = handClock();
   const live = session({ traffic, cwd: place.root, env: { PATH: process.env.PATH }, mode: "yolo", clock });
   const running = live.run(work(allowedTools), { task: "x" });
@@ -90,7 +96,10 @@ describe("what a cassette says passes the same gate", () => {
     expect(existsSync(place.path("PWN"))).toBe(false);
   });
 
-  test("a cassette is not written by the run that plays it, by whatever path", async () => {
+  test.each<[how: string, within: ((traffic: ModelTraffic) => ModelTraffic) | undefined]>([
+    ["alone", undefined],
+    ["beside external agents", (traffic) => externalAgents({ traffic })],
+  ])("a cassette is not written by the run that plays it %s, by whatever path", async (_, within) => {
     const place = scene();
     mkdirSync(place.path("cassettes"));
     symlinkSync("cassettes", place.path("link"));
@@ -99,7 +108,7 @@ describe("what a cassette says passes the same gate", () => {
       "utf8",
     );
     const file = place.put("cassettes/c.jsonl", text);
-    const { result } = await replayed(place, place.path("link/c.jsonl"), undefined);
+    const { result } = await replayed(place, place.path("link/c.jsonl"), undefined, within);
     expect(result.denied).toMatchObject([{ tool: "Write", cause: "limit" }]);
     expect(readFileSync(file, "utf8")).toBe(text);
   });

@@ -41,7 +41,9 @@ test("what changed in a pipeline: never carries a known secret into the record",
   );
   expect(refused).toMatchObject({ code: "pipeline_changed", message: expect.stringContaining("[redacted:MY_TOKEN]") });
   expect(inspect(refused)).not.toContain(SECRET);
-  expect((await second.resume(changed, handle.runId, { allowChanged: true })).status).toBe("completed");
+  expect((await second.resume(changed, handle.runId, { allowChanged: true, by: `me ${SECRET}` })).status).toBe(
+    "completed",
+  );
   const fork = await second.fork(pipelineOf(`Bash(wget ${SECRET})`), handle.runId, {
     from: "work#1",
     allowChanged: true,
@@ -56,4 +58,23 @@ test("what changed in a pipeline: never carries a known secret into the record",
   });
   expect(report.changes.join()).toContain("Bash(rm [redacted:MY_TOKEN])");
   expect(inspect(report, { depth: 9 })).not.toContain(SECRET);
+});
+
+test("what a run starts with, in whatever place: never carries a known secret into the record", async () => {
+  const live = session({ env: { MY_TOKEN: SECRET }, model, tools: [tool("Note")] });
+  const pipe = working({ id: "p", allowedTools: ["Note"] });
+  const run = live.start(
+    pipe,
+    { task: `input ${SECRET}` },
+    { from: { state: "work", input: { note: `from ${SECRET}` } }, settings: { note: `settings ${SECRET}` } },
+  );
+  expect((await run).status).toBe("completed");
+  const fork = await live.fork(pipe, run.runId, { from: "work#1", settings: { note: `fork ${SECRET}` } });
+  const journals = [run.runId, fork.runId].map((runId) => live.host.journal(runId));
+  expect(JSON.stringify(await Promise.all(journals))).not.toContain(SECRET);
+  const [started] = dataOf(await eventsOf(live.host, run.runId), "run.started");
+  expect(started).toMatchObject({
+    from: { state: "work", input: { note: "from [redacted:MY_TOKEN]" } },
+    settings: { note: "settings [redacted:MY_TOKEN]" },
+  });
 });

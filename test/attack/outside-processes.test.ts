@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type ActScope,
@@ -226,6 +226,23 @@ test.each(["own", "made"])(
     await live.close();
   },
 );
+
+test("a pipeline that is made during the run may name an agent whose program lies in a protected folder", async () => {
+  const { opened, root, log } = desk();
+  mkdirSync(join(root, "tools"));
+  writeFileSync(join(root, "tools/agent.mjs"), `await import(${JSON.stringify(FIXTURE)});`);
+  const agent = { ...advisory(log, [["finish", { text: "x" }]]), command: [process.execPath, "tools/agent.mjs"] };
+  const agents = pipeline({
+    id: "agents",
+    input: z.object({}),
+    stages: { w: externalAgent({ ...finish, agent, allowedTools: [] }) },
+    initial: "w",
+    next: { w: ({ output }) => done(output.text) },
+  });
+  const live = opened({ executors: [workExecutor], protectedPaths: [join(root, "tools")] });
+  expect(await live.run(around(agents.spec), {})).toMatchObject({ output: [{ status: "completed", output: "x" }] });
+  await live.close();
+});
 
 test("a run never creates the file that a server will start from", async () => {
   const { opened, elsewhere, root } = desk();

@@ -26,6 +26,16 @@ describe("an approval from another process, once the run has started a process w
     expect(said[0]?.reason).toContain("without proof that a person gave it");
   });
 
+  test("never counts if a known secret is the word of the verdict", async () => {
+    const made = office();
+    const { live, handle, elsewhere } = begun({ ...made, model: { ...made.model, secrets: ["missing"] } });
+    await sent(elsewhere, await open(elsewhere), { kind: "approve", reason: "it was missing" });
+    await live.answer(await open(elsewhere), DENY, "me");
+    await handle;
+    expect(made.ran).toEqual([]);
+    expect((await answersIn(live, handle.runId))[0]).toEqual(["deny", "elsewhere", "missing"]);
+  });
+
   test("counts with the request's code, for that request and that answer alone", async () => {
     const made = office();
     const { live, handle, elsewhere } = begun(made);

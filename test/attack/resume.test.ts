@@ -214,6 +214,30 @@ test("a tool that came with a resume: never gets what was granted before it chan
   }
 });
 
+test("a tool that changed before anything used it: never gets as the old one what was granted to the new one", async () => {
+  const here = scene();
+  const own = (...required: string[]): Life => ({
+    allowedTools: ["Read"],
+    tools: [tool("Own", { input: { type: "object", required } })],
+  });
+  const calls = [write("a.txt"), ["Own", { to: "prod" }]] as const;
+  const runId = await suspended(here, calls, own());
+  await answer(here, runId, "deny");
+  const second = process(here, calls, { ...own("to"), wait: true });
+  const handle = second.resume(pipelineOf(["Read"]), runId);
+  await soon(async () => (await second.host.requests(runId)).length > 0);
+  await handle.suspend();
+  await handle;
+  await second.close();
+  await answer(here, runId, "approve");
+  await expect(resumed(here, runId, calls, own())).rejects.toMatchObject({
+    code: "tools_changed",
+    detail: { tools: ["Own has a different schema"] },
+  });
+  const { events } = await resumed(here, runId, calls, own("to"));
+  expect(ran(events, "Own")).toBe(1);
+});
+
 test("a tool that came with a fork: never gets what was granted before it changed", async () => {
   const here = scene();
   const own = (effect: "read" | "write"): Life => ({ allowedTools: ["Read"], tools: [tool("Own", { effect })] });

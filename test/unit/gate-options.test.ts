@@ -82,6 +82,11 @@ describe("a rule with a * covers the words that people give", () => {
     ["make *", "make -k check", "make -j4 check", "make -kj 4 check", "make -j check", "make -sn"],
     ["./gradlew test *", "./gradlew test --tests a.B --info"],
     ["mvn test *", "mvn test -q -B", "mvn test verify"],
+    ["mvn -B -ntp test *", "mvn -B -ntp test", "mvn -B -ntp test verify"],
+    ["python3.11 -m unittest *", "python3.11 -m unittest tests.a"],
+    ["npm exec -- mocha *", "npm exec -- mocha a.test.js"],
+    ["npm install *", "npm install debug", "npm install --silent inspect"],
+    ["just test *", "just test src/a.test.ts"],
     ["mvn *", "mvn -q test -o"],
     ["make *", "make build/a.o lib-x+y_1:z%", "make -j4 check"],
     ["npx vitest *", "npx vitest -t 'adds (two) & more; or <none>'"],
@@ -224,6 +229,23 @@ describe("a rule with a * covers no word that may run a program or write a file"
     ["npx vitest *", "npx vitest init browser"],
     ["mvn test *", "mvn test deploy", "mvn test org.codehaus.mojo:exec-maven-plugin:exec"],
     ["./gradlew test *", "./gradlew test publish", "./gradlew test :app:run"],
+    // The same programs in another form.
+    ["mvn -B -ntp test *", "mvn -B -ntp test deploy"],
+    ["mvn clean verify *", "mvn clean verify exec:java"],
+    ["./mvnw -pl core test *", "./mvnw -pl core test deploy"],
+    ["./gradlew :app:test *", "./gradlew :app:test publish"],
+    ["python3.11 -m unittest *", "python3.11 -m unittest code.interact"],
+    ["/usr/bin/python3 -W error -m unittest *", "/usr/bin/python3 -W error -m unittest code.interact"],
+    ["coverage run -m unittest *", "coverage run -m unittest code.interact"],
+    ["npm exec -- mocha *", "npm exec -- mocha init docs"],
+    ["yarn run mocha *", "yarn run mocha inspect a.js"],
+    ["./node_modules/mocha/bin/mocha.js *", "./node_modules/mocha/bin/mocha.js inspect a.js"],
+    ["npm --prefix web test *", "npm --prefix web test inspect"],
+    ["npm exec make *", "npm exec make 'x;y'"],
+    ["bmake *", "bmake 'x;y'"],
+    // A recipe may use its words as they are.
+    ["just test *", "just test 'a; touch PWN'", "just test 'a > b'", "just test 'a -p x'"],
+    ["task test *", "task test -- 'a;b'"],
     // What turns off the option in front, which the rule may name for a reason.
     ["npx tsc --noEmit *", "npx tsc --noEmit false", "npx tsc --noEmit NULL a.ts"],
     [
@@ -330,7 +352,7 @@ describe("a rule with a * for a script of package.json covers the options of the
   const run = (line: string, script: string): string =>
     word(
       judge("Bash", {
-        allowedTools: ["Bash(npm test *)", "Bash(npm run *)", "Bash(yarn test *)", "Bash(pnpm test *)"],
+        allowedTools: ["npm test", "npm run", "yarn test", "pnpm test", "bun run"].map((begins) => `Bash(${begins} *)`),
         subjects: [words(split(line), { script: script.split(" ") })],
       }),
     );
@@ -349,6 +371,7 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["npm test --if-present src/a.test.ts", "vitest"],
     ["npm test --silent -- -t adds", "vitest"],
     ["npm test src -- -t adds", "vitest"],
+    ["bun run test -t 'adds two'", "vitest"],
   ])("%s for %j", (line, script) => {
     expect(run(line, script)).toBe("envelope");
   });
@@ -379,6 +402,9 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["npm test -- 'x;touch PWN'", "tap"],
     ["npm test 'x|y'", "tap"],
     ["pnpm test '$(touch PWN)'", "vitest"],
+    // Older versions of Bun let a shell read these words, too.
+    ["bun run test 'a;touch PWN'", "vitest"],
+    ["bun run test 'a --config x.mjs'", "vitest"],
     ["npm run unit -- -t adds", "make unit"],
   ])("and not %s for %j", (line, script) => {
     expect(run(line, script)).toBe("ask");

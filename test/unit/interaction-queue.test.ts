@@ -323,6 +323,22 @@ describe("no one there", () => {
     ]);
   });
 
+  test("a request is left open again when the one who joined leaves unasked, while another holds what is shown", async () => {
+    const { queue, leftOpen } = bench({ whenNobody: () => "wait" });
+    const ann = person("ann");
+    queue.attach(ann);
+    queue.add(request("q1"));
+    ann.seen[0]?.answer(undefined);
+    await calm();
+    queue.add(request("q2"));
+    await calm();
+    expect([ids(ann.seen), leftOpen]).toEqual([["q1", "q2"], ["q1"]]);
+    const leave = queue.attach(person("bob"));
+    leave();
+    await calm();
+    expect(leftOpen).toEqual(["q1", "q1"]);
+  });
+
   test("one that only watches does not count as someone who can answer", () => {
     const askedAgain: string[] = [];
     const { queue } = bench({

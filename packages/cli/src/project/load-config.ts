@@ -44,7 +44,7 @@ import {
   that,
   wholeNumber,
 } from "./fields/fields.ts";
-import { notifyFiles, notifyOption } from "./fields/notify-option.ts";
+import { notifyOption } from "./fields/notify-option.ts";
 import { configFieldPlace } from "./load/field-place.ts";
 import { isPipeline, type LoadedPipeline, type LoadFailure, loadModule } from "./load/load.ts";
 import { realPath } from "./project-paths.ts";
@@ -258,7 +258,7 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
     tools,
     executors,
     interactors,
-    protectedPaths: [...protectedPaths, ...notifyFiles(found.notify ?? [], root)],
+    protectedPaths,
   };
 }
 

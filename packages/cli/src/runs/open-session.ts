@@ -12,6 +12,7 @@ import {
   type SessionOptions,
 } from "@sluice/stages";
 import { environmentSecrets, environmentWithoutSecrets } from "@sluice/stages/environment-secrets";
+import { startedFiles } from "@sluice/stages/runtime";
 import { type Environment, stateFolder } from "@sluice/tui/user";
 import { eventsOf, textsAt } from "@sluice/view/words";
 import { notifiedSession } from "../notify/notified-session.ts";
@@ -58,6 +59,7 @@ export function openSession(
   const onProviderFault = flags.onProviderFault ?? plan.kept?.onProviderFault ?? config?.settings.onProviderFault;
   const state = realPath(stateFolder(env));
   const traffic = trafficOf(plan, flags, here, place.cwd);
+  const notifiers = notify.flatMap(({ command = [] }) => startedFiles({ command, path: env.PATH }, place.cwd));
   const session = createSession({
     ...(model === undefined ? {} : { model: model.id }),
     traffic: withExternalAgents(traffic?.traffic, {
@@ -73,7 +75,7 @@ export function openSession(
     ...(mcpServers === undefined ? {} : { mcpServers }),
     ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
     // A run in a home folder could otherwise trust any code by writing to the state folder.
-    protectedPaths: [...code, ...protectedPaths, ...added, state],
+    protectedPaths: [...code, ...protectedPaths, ...added, state, ...notifiers],
     sandbox: {
       ...sandbox,
       ...(sandboxMode === undefined ? {} : { mode: sandboxMode }),
@@ -111,7 +113,9 @@ export function openSession(
 /** The same traffic, with agents that work on states over ACP. Their code is loaded when a state names one. */
 function withExternalAgents(traffic: ModelTraffic | undefined, options: ExternalAgentsOptions): ModelTraffic {
   return {
-    files: traffic?.files ?? [],
+    get files() {
+      return traffic?.files ?? [];
+    },
     model: async (wanted, scope) => {
       if (wanted.named?.startsWith("acp:") !== true)
         return traffic === undefined ? await wanted.load() : await traffic.model(wanted, scope);

@@ -204,11 +204,10 @@ const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
 const MANAGER_SIGNS = /[$`\\"\r\n]/;
 /** A script may do the same without quotes. */
 const UNKNOWN_SIGNS = /[;&|<>'$`\\"\r\n]/;
-/** What no goal of make has: a recipe may use its goals as they are. */
+/** The same of older versions of Bun, which also split a word at its blanks, so that it may hold an option. */
+const BUN_SIGNS = /[;&|<>'$`\\"\r\n]|\s-/;
+/** What no goal or argument of a task has: a recipe may use its words as they are. */
 const NO_GOAL = /[^\w./+%:,=@-]/;
-/** Package managers and runners of tasks whose words may hold no sign of `MANAGER_SIGNS`. */
-const MANAGERS: readonly string[] = ["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx", "just", "task"];
-
 /** A variable that a program takes from its words. */
 const SETTING = /^\w[\w.-]*[^\w\s]?=/;
 
@@ -231,10 +230,26 @@ export function riskyWord(
 ): string | undefined {
   const runs = lengthOf(SCRIPT_RUNNERS, argv);
   if (runs > 0) return riskyWordOfScript(argv, isCovered, runs, script);
-  // Behind a launcher, the signs of both count.
-  const signs = [argv[0], argv[lengthOf(LAUNCHERS, argv)]].flatMap((program) => signsOf(baseName(program)) ?? []);
+  // A program may stand behind any other, so the words of the rule count, and the one behind a launcher.
+  const programs = argv.filter((_, at) => !isCovered(at) || at === lengthOf(LAUNCHERS, argv)).map(programName);
+  const signs = programs.flatMap((program) => signsOf(program) ?? []);
   const passed = argv.find((word, at) => isCovered(at) && signs.some((sign) => sign.test(word)));
-  return passed ?? riskyWordIn(argv, isCovered, knownCommand(argv));
+  return passed ?? riskyWordIn(argv, isCovered, knownCommand(argv) ?? otherForm(programs));
+}
+
+/** Of a program in a form that is not known, no option is known to be harmless, but which words name other commands of it. */
+function otherForm(programs: readonly string[]): Omit<KnownCommand, "begins"> | undefined {
+  const found = COMMANDS.find(
+    ({ begins, commands }) =>
+      commands !== undefined &&
+      begins.split(", ").some((beginning) => {
+        const [program = "", ...more] = beginning.split(" ").map(programName);
+        // A package manager does much else.
+        const isWhole = signsOf(program) === undefined || more.every((word) => programs.includes(word));
+        return isWhole && programs.includes(program);
+      }),
+  );
+  return found === undefined ? undefined : { ...found, options: "" };
 }
 
 /** `runs` words name the script. */
@@ -262,9 +277,12 @@ function riskyWordOfScript(
   const words = isKnown ? script : [...own.slice(0, runs), "--"];
   const line = [...words, ...added.map((at) => argv[at] ?? "")];
   const isAdded = (at: number): boolean => isCovered(added[at - words.length] ?? -1);
-  const passed = line.find((word, at) => isAdded(at) && (isKnown ? MANAGER_SIGNS : UNKNOWN_SIGNS).test(word));
+  const signs = [signsOf(programName(argv[0])) ?? MANAGER_SIGNS, ...(isKnown ? [] : [UNKNOWN_SIGNS])];
+  const passed = line.find((word, at) => isAdded(at) && signs.some((sign) => sign.test(word)));
   // The program may be a package manager again.
-  return passed ?? (isKnown ? riskyWord(line, isAdded) : riskyWordIn(line, isAdded, knownCommand(line)));
+  if (passed !== undefined || isKnown) return passed ?? riskyWord(line, isAdded);
+  const programs = line.filter((_, at) => !isAdded(at)).map(programName);
+  return riskyWordIn(line, isAdded, knownCommand(line) ?? otherForm(programs));
 }
 
 function riskyWordIn(
@@ -301,12 +319,14 @@ function turnsOff(word: string, before = ""): boolean {
 
 /** What no word may hold that a program puts into the command line of a shell. */
 function signsOf(program: string): RegExp | undefined {
-  if (MANAGERS.includes(program)) return MANAGER_SIGNS;
-  return program === "make" || program === "gmake" ? NO_GOAL : undefined;
+  if (/^(?:npm|npx|pnpm|pnpx|yarn)$/.test(program)) return MANAGER_SIGNS;
+  if (/^bunx?$/.test(program)) return BUN_SIGNS;
+  return /^(?:(?:[bgp]|re)?make|just|task)$/.test(program) ? NO_GOAL : undefined;
 }
 
-function baseName(path = ""): string {
-  return path.slice(path.lastIndexOf("/") + 1);
+/** Without its folder and the ending of a script: `./node_modules/mocha/bin/mocha.js`. */
+function programName(path = ""): string {
+  return path.slice(path.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
 }
 
 function knownCommand(argv: readonly string[]): KnownCommand | undefined {

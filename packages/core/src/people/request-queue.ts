@@ -82,12 +82,14 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   /** Shows the oldest request that an interactor has not seen; requests that all have seen are left open. */
   const next = (): void => {
     for (const entry of entries.values()) {
-      if (closed || shown !== undefined) return;
+      if (closed) return;
+      if (entry === shown) continue;
       const unasked = [...interactors].filter((interactor) => !entry.asked.has(interactor));
       if (unasked.length === 0) {
         leaveOpen(entry);
         continue;
       }
+      if (shown !== undefined) continue;
       if (unasked.every(({ observes }) => observes)) {
         show(entry, unasked);
         leaveOpen(entry);
@@ -230,6 +232,8 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
           entry.watching.delete(interactor);
           if (entry.asking.has(interactor)) stopAsking(entry, interactor);
         }
+        // Others may have seen what it was still to see.
+        next();
       };
     },
     pending: () => [...entries.values()].map((entry) => entry.request),

@@ -197,6 +197,8 @@ export interface ActScope extends StatePlace {
   readonly pauses: boolean;
   /** How the session decides about calls outside of an envelope. */
   readonly mode: SecurityMode;
+  /** Absolute paths that nothing of the run may write, besides those protected in every workspace. */
+  readonly protectedPaths: readonly string[];
   /**
    * Runs other pipelines as child runs, without a concurrency slot, and returns how they ended, in order. `name` is
    * unique in the attempt.

@@ -65,7 +65,7 @@ export function comparePipeline(
     // The keys of models and servers are known only now.
     const all = [...what, ...tools.map((tool) => `tool ${tool}`)].map(deps.secrets.text);
     if (all.length === 0) return undefined;
-    return { ...(refused || tools.length > 0 ? { by } : {}), changes: all };
+    return { ...(refused || tools.length > 0 ? { by: deps.secrets.text(by) } : {}), changes: all };
   };
   return { recorded, withTools };
 }
@@ -123,18 +123,41 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
       const { tools } = data;
       const isAdded = type === "run.forked" || (type === "run.resumed" && continued.has(record.incarnation));
       if (!isAdded || !Array.isArray(tools)) continue;
-      const added = tools.flatMap((tool: Json) => (isJsonObject(tool) ? [{ ...tool, isLater: true }] : []));
-      facts = { ...facts, tools: [...toolsIn(facts), ...added] };
+      facts = { ...facts, tools: withAdded(toolsIn(facts), tools) };
     }
   }
   return facts;
 }
 
-/** The facts of the tools that a process brings to a run that has not recorded them. */
+/** The facts of the tools that a process brings to a run, as far as the run has not recorded them. */
 export function addedTools(recorded: JsonObject, now: JsonObject): JsonObject {
-  const known = new Set(toolsIn(recorded).map((tool) => textAt(tool, "name")));
-  const tools = toolsIn(now).filter((tool) => !known.has(textAt(tool, "name")));
+  const known = byName(toolsIn(recorded));
+  const tools = toolsIn(now).filter((tool) => {
+    const was = known.get(textAt(tool, "name"));
+    const effect = textAt(was ?? null, "effect");
+    return (
+      was === undefined ||
+      field(was, "digest") !== field(tool, "digest") ||
+      !["", textAt(tool, "effect")].includes(effect)
+    );
+  });
   return tools.length === 0 ? {} : { tools };
+}
+
+/** The recorded tools with those that a later process brought. One that changed without mattering counts as it is then. */
+function withAdded(recorded: readonly Json[], added: readonly Json[]): readonly Json[] {
+  const tools = byName(recorded);
+  for (const tool of added) {
+    if (!isJsonObject(tool)) continue;
+    const name = textAt(tool, "name");
+    const was = tools.get(name);
+    tools.set(name, was === undefined || field(was, "isLater") === true ? { ...tool, isLater: true } : tool);
+  }
+  return [...tools.values()];
+}
+
+function byName(tools: readonly Json[]): Map<string, Json> {
+  return new Map(tools.map((tool) => [textAt(tool, "name"), tool]));
 }
 
 function toolsIn({ tools }: JsonObject): readonly Json[] {

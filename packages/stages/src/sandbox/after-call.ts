@@ -42,7 +42,8 @@ export function moveAway(
     return now !== "" && now !== (before.paths.get(path) ?? "");
   };
   const made = marks.filter((mark) => isObeyed(mark) && !before.marks.has(mark.identity)).map(({ path }) => path);
-  const paths = new Set([...made, ...pathsOf(watched).filter(isNew)]);
+  // Also the paths of before: a link among them may have been replaced by a folder.
+  const paths = new Set([...made, ...[...before.paths.keys(), ...pathsOf(watched)].filter(isNew)]);
   if (paths.size === 0) return [];
   const folder = join(store === undefined ? tmpdir() : dirname(store), "moved-away", randomUUID());
   return [...paths].flatMap((path, index) => {

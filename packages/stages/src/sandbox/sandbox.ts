@@ -4,7 +4,7 @@ import { isAbsolute, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
 import { type ProcessEnd, type ProcessOptions, runProcess, SHELLS } from "../tools/bash/process.ts";
-import { contains, isProgram, realPath } from "../tools/files/paths.ts";
+import { contains, isProgram, linksOn, realPath } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
 import type { Sandbox, SandboxedExit, SandboxedProgram, SandboxOptions, SandboxPlan } from "../tools/sandbox.ts";
 import { namedRepositories } from "../tools/search/git-settings.ts";
@@ -238,7 +238,10 @@ function topsOf({ root, reads, writes }: SandboxPlan): readonly string[] {
 
 function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repository">): WatchedPaths {
   const areas = plan.writes.map((path) => resolve(plan.root, path));
-  const planned = [...plan.absent, ...plan.readOnly].filter((path) => areas.some((area) => contains(area, path)));
+  const links = plan.readOnly.flatMap(linksOn);
+  const planned = [...plan.absent, ...plan.readOnly, ...links].filter((path) =>
+    areas.some((area) => contains(area, path)),
+  );
   const isWritten = repository?.whole === true && areas.includes(plan.root);
   if (!isWritten) return { repository: [], planned };
   const named = [...repository.awaited, ...namedRepositories(repository.place)];

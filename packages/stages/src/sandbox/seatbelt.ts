@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { existing } from "../tools/files/paths.ts";
+import { existing, linksOn } from "../tools/files/paths.ts";
 import type { BubblewrapFacts } from "./bubblewrap.ts";
 
 /** Programs, libraries and settings of macOS. */
@@ -19,7 +19,7 @@ export function seatbeltProfile({ plan, home, tools, repository, temporary, keys
   const written = [...within(writes), ...within(scratch), ...(temporary === undefined ? [] : existing(temporary))];
   const own = writes.includes("") && repository?.whole === true ? repository.folders : [];
   const guarded = [
-    ...readOnly,
+    ...readOnly.flatMap((path) => [path, ...linksOn(path)]),
     ...(repository?.fixed ?? []),
     ...(home === undefined ? [] : [join(home, ".gitconfig")]),
   ];

@@ -2,6 +2,7 @@ import { isAbsolute } from "node:path";
 import type { AllowedTool, Clock, Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
 import { compileEnvelope, isScratchFolder } from "@sluice/core/gate";
 import { isObject, problemsError, statesWithin } from "@sluice/core/runtime";
+import type { CommandReach } from "../kinds/commands/run-command.ts";
 import type {
   Sandbox,
   SandboxFault,
@@ -46,10 +47,7 @@ export function sessionSandbox(
     /** Paths that no process of the session sees. */
     absent,
     /** What the command of a state may do. */
-    planFor: (
-      reach: Pick<SandboxPlan, "writes" | "scratch" | "network">,
-      readOnly: readonly string[],
-    ): SandboxPlan => ({
+    planFor: (reach: CommandReach): SandboxPlan => ({
       root,
       reads: [""],
       writes: reach.writes,
@@ -57,7 +55,7 @@ export function sessionSandbox(
       scratch: reach.writes.length > 0 ? [] : [...reach.scratch, ...scratch],
       network: reach.network || network,
       absent: absent(),
-      readOnly,
+      readOnly: reach.readOnly,
     }),
     bash: { sandbox, always: { network, scratch, absent: hidden }, variables },
     /** Proves the sandbox if the pipeline needs one. Throws Environment `sandbox_missing`. */

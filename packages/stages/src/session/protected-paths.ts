@@ -1,8 +1,9 @@
-import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { dirname, join, resolve, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { existing, resolveReal } from "../tools/files/paths.ts";
+import { existing } from "../tools/files/paths.ts";
+import type { StartedCommand } from "../tools/files/started-files.ts";
 import type { McpServers } from "../tools/mcp/config.ts";
 
 /** In any case, since some file systems ignore it. */
@@ -29,36 +30,13 @@ export function ownCode(): readonly string[] {
   return [packages, ...["node_modules", "bin"].map((name) => join(dirname(packages), name))];
 }
 
-/** Files that MCP servers are started from: a run that wrote one would decide what starts next with the server's keys. */
-export function serverFiles(servers: McpServers, root: string): readonly string[] {
-  return Object.values(servers).flatMap((server) => {
+/** How the MCP servers are started. */
+export function startedServers(servers: McpServers, env: Readonly<Record<string, string | undefined>>) {
+  return Object.values(servers).flatMap((server): readonly StartedCommand[] => {
     if ("url" in server) return [];
-    const { command, args = [], cwd = "." } = server;
-    return startedFiles([command, ...args], root, cwd);
+    const { command, args = [], cwd } = server;
+    return [{ command: [command, ...args], cwd, path: server.env?.PATH ?? env.PATH }];
   });
-}
-
-/**
- * The files that a command names: its program, and arguments such as `server.mjs` and `--config=a.json`. Also those that do not exist
- * yet, such as the output of a build, if they are written as a path.
- */
-export function startedFiles([program = "", ...args]: readonly string[], root: string, cwd = "."): readonly string[] {
-  // A bare program is resolved by PATH.
-  const own = program.includes("/") ? [resolve(root, program)] : [];
-  const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]);
-  const files = named.filter((arg) => MISSING_FILE.test(arg) || isFile(resolve(root, cwd, arg)));
-  return [...own, ...files.map((arg) => resolve(root, cwd, arg))].flatMap((path) => {
-    if (isFile(path)) return [realpathSync(path)];
-    const resolution = resolveReal(path, root);
-    return resolution.ok && !resolution.exists ? [resolution.real] : [];
-  });
-}
-
-/** An argument that names code, whether it exists or not. */
-const MISSING_FILE = /^[\w./@-]+\/[\w.@-]+\.(?:[cm]?[jt]sx?|py|rb|sh|pl|php|lua|jar|exe)$/;
-
-function isFile(path: string): boolean {
-  return existsSync(path) && statSync(path).isFile();
 }
 
 /** Every step of a chain of links, including dangling ones, whose target could be created later. */

@@ -67,12 +67,13 @@ import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { contains } from "../tools/files/paths.ts";
+import { type StartedCommand, startedCode, startedFiles } from "../tools/files/started-files.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
 import { skillRoots } from "../tools/skills/skill-names.ts";
 import { modelExecutors, noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
-import { linkedPaths, ownCode, serverFiles, startedFiles } from "./protected-paths.ts";
+import { linkedPaths, ownCode, startedServers } from "./protected-paths.ts";
 import { sessionTools } from "./tools.ts";
 
 export interface PreparationScope {
@@ -114,7 +115,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const walled: CommandWorld["walled"] = async (program, reach) => {
     await held.sandbox.prove();
     if (held.sandbox.wall === undefined && !held.sandbox.isLost) return undefined;
-    return await held.sandbox.run(program, held.planFor(reach, serverPlan().readOnly));
+    return await held.sandbox.run(program, held.planFor(reach));
   };
   const kinds = kindExecutors({ clock, env, walled, wall: () => held.sandbox.wall });
   const given = executorsAsGiven(options.executors ?? []);
@@ -125,6 +126,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const secretsOf = rememberedSecrets(env, named);
   const allow = [...(options.allow ?? [])];
+  const ownServers = startedServers(options.mcpServers ?? {}, env);
   const slots = createConcurrencySlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
   /** Names of the variables that MCP servers of this session have got. */
@@ -157,18 +159,20 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const protectedPaths = (needs: ProjectNeeds, agents: readonly ResolvedModel[]): readonly string[] => {
     // A stage must not write instructions for a later one.
     const skills = needs.skills ? skillRoots(root) : [];
-    const files = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
-    const found = [...files, ...skills, ...agents.flatMap((agent) => startedFiles(agent.command ?? [], root))];
-    const now = [...sharedDeps().protectedPaths, ...found];
+    const started = [...ownServers, ...startedAgents(agents)].flatMap((one) => startedFiles(one, root));
+    const now = [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files(), ...skills, ...started];
     // Frozen, since tools get it.
     if (!isSameJson(now, paths)) paths = Object.freeze(now);
     return paths;
   };
 
-  const serverPlan: ServerWall["plan"] = () => ({
+  const serverPlan = (agents: readonly ResolvedModel[]): ReturnType<ServerWall["plan"]> => ({
     absent: held.absent(),
-    // The server's start adds the files that it is started from.
-    readOnly: [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
+    // Of what starts from the workspace only the code: a server may write its own data.
+    readOnly: [
+      ...[...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
+      ...[...ownServers, ...startedAgents(agents)].flatMap((one) => startedCode(one, root)),
+    ],
   });
 
   const modelsOf = async ({ agents }: PipelineDemands): Promise<ReadonlyMap<AgentSpec, ResolvedModels>> => {
@@ -201,9 +205,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     await held.proveFor(made, demands.hasWalledStates);
     const resolved = [...own.values()].flat();
     // The run's protected files are known from its start.
-    const open = resolved
-      .flatMap(({ command = [] }) => startedFiles(command, root))
-      .find((file) => contains(root, file) && !known.includes(file));
+    const open = startedAgents(resolved)
+      .flatMap((one) => startedFiles(one, root))
+      .find((file) => contains(root, file) && !known.some((one) => contains(one, file)));
     if (open !== undefined)
       throw new SluiceError(
         "Validation",
@@ -241,7 +245,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     await held.proveFor(spec, isWalled || Object.keys(options.mcpServers ?? {}).length > 0);
     // Before a server is started without it.
     if (recordedWall !== undefined) refuseMissingSandbox(runId, recordedWall, held.sandbox);
-    const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
+    const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan.bind(undefined, all) };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     if ([...live.keys()].some((name) => name.startsWith("mcp__")))
       for (const name of Object.keys(childEnv)) serverEnv.add(name);
@@ -249,6 +253,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const { states, graph, needs, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, like `admit`, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
+    // As it is recorded, so that a resume reads the same.
+    const start = from?.input === undefined ? from : { ...from, input: filter.json(from.input) };
     const isRecorded = readsProject(needs, journals);
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
     const protectedNow = protectedPaths(needs, all);
@@ -260,7 +266,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       protectedPaths: protectedNow,
       answers,
       ...(project === undefined ? {} : { project }),
-      ...(from === undefined ? {} : { from }),
+      ...(start === undefined ? {} : { from: start }),
     };
     const deps: RunDeps = { ...sharedDeps(), ...own };
     const facts = (source?: PipelineSource): JsonObject => ({
@@ -315,8 +321,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...graph,
         // A resume keeps requests open as the start did.
         ...(options.wait === undefined || options.wait === false ? {} : { wait: options.wait }),
-        ...(from === undefined ? {} : { from: { ...from } }),
-        ...(settings === undefined ? {} : { settings }),
+        ...(start === undefined ? {} : { from: { ...start } }),
+        ...(settings === undefined ? {} : { settings: maskSecrets(settings, filter) }),
         input,
       }),
     };
@@ -347,6 +353,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 }
 
 const NO_TOOLS: AvailableTools = { tools: [], allowedTools: [] };
+
+function startedAgents(models: readonly ResolvedModel[]): readonly StartedCommand[] {
+  return models.flatMap(({ started }) => started ?? []);
+}
 
 /** The ids that determine the prices of an agent's models. */
 function pricedIn(models: ReadonlyMap<AgentSpec, ResolvedModels>): (agent: AgentSpec) => readonly string[] {

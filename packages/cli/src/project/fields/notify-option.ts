@@ -1,7 +1,5 @@
 // What a config says about notifications, and how it is checked.
 
-import { existsSync, realpathSync, statSync } from "node:fs";
-import { resolve } from "node:path";
 import type { Problem } from "@sluice/core";
 import { readHttpAddress } from "@sluice/stages/runtime";
 import { kindOf, listOf, membersOf, oneOf, type Read, text, that } from "./fields.ts";
@@ -72,25 +70,3 @@ function addressFault(address: string): string | undefined {
   const isHere = hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
   return protocol === "https:" || isHere ? undefined : "must be an https address, or an http address of this machine";
 }
-
-/**
- * Files that notifications are started from: a run that wrote one would decide what starts next. With paths that lead to nothing, so
- * that no run puts a program there.
- */
-export function notifyFiles(options: readonly NotifyOption[], root: string): readonly string[] {
-  return options
-    .flatMap(({ command = [] }) => command)
-    .flatMap((word) => [word, word.slice(word.indexOf("=") + 1)])
-    .filter((word) => word.length <= LONGEST_PATH)
-    .flatMap((word): readonly string[] => {
-      const path = resolve(root, word);
-      if (!existsSync(path)) return FILE_NAME.test(word) ? [path] : [];
-      // Also the link itself, which could be set to another file.
-      return statSync(path).isFile() ? [...new Set([path, realpathSync(path)])] : [];
-    });
-}
-
-/** In characters. Longer words are texts. */
-const LONGEST_PATH = 250;
-/** A relative or absolute path, or a name with an extension: `scripts/notify`, `notify.mjs`. */
-const FILE_NAME = /^(?!-)[^\s:]*(?:\/[^\s:/]+|\.[a-z]{1,4})$/iu;

@@ -80,8 +80,7 @@ export async function awaitAnswer(
   const { people, secrets, answers } = deps;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
   people.offer(request, seal);
-  // The proof covers the answer as it was given, so it is checked before secrets are masked.
-  const clean = (payload: Json): Json => secrets.json(withVerdict(payload, seal, answers));
+  const clean = (payload: Json): Json => withVerdict(payload, secrets.json(payload), seal, answers);
   try {
     return await steps.waitForSignal(`request/${request.requestId}`, { clean, until });
   } finally {
@@ -177,12 +176,12 @@ function startsAdvisory({ agents }: JsonObject): boolean {
 const PROOFS: readonly AnswerProof[] = ["session", "code", "sandboxed", "any", "missing"];
 
 /**
- * The payload of an answer as recorded: its proof is replaced by the verdict on it. The verdict is made once, by the process that
- * knows the request's code.
+ * The payload of an answer as recorded, `masked`: its proof is replaced by the verdict on it, which covers the answer as it was given
+ * and is never masked. The verdict is made once, by the process that knows the request's code.
  */
-function withVerdict(payload: Json, seal: OwnSeal, rule: AnswerRule): Json {
-  if (!isJsonObject(payload)) return payload;
-  return { ...payload, proof: seal.provenBy(payload) ?? unproven(rule) };
+function withVerdict(payload: Json, masked: Json, seal: OwnSeal, rule: AnswerRule): Json {
+  if (!isJsonObject(payload) || !isJsonObject(masked)) return masked;
+  return { ...masked, proof: seal.provenBy(payload) ?? unproven(rule) };
 }
 
 function unproven(rule: AnswerRule): AnswerProof {
@@ -190,8 +189,8 @@ function unproven(rule: AnswerRule): AnswerProof {
   return rule.isUnwalled() ? "missing" : "sandboxed";
 }
 
-/** The recorded verdict on an answer's proof; undefined in records that predate proofs. */
+/** The recorded verdict on an answer's proof; undefined in records that predate proofs. Whatever else is there proves nothing. */
 function recordedProof(payload: Json): AnswerProof | undefined {
   const proof = field(payload, "proof");
-  return PROOFS.find((known) => known === proof);
+  return proof === undefined ? undefined : (PROOFS.find((known) => known === proof) ?? "missing");
 }

@@ -273,6 +273,10 @@ class AttemptScope implements ActScope {
     return () => startUnwalled(deps.answers, `a state of kind ${state.kind}`, executor);
   }
 
+  get protectedPaths(): ActScope["protectedPaths"] {
+    return this.#attempt.execution.deps.protectedPaths ?? [];
+  }
+
   get used(): ActScope["used"] {
     return () => deepFreeze(this.#attempt.used.calls);
   }

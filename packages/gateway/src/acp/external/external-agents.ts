@@ -39,7 +39,9 @@ export function externalAgents(options: ExternalAgentsOptions = {}): ModelTraffi
       // A recording replaces the calls; the agent behind them has to end all the same.
       return live === undefined ? made : { ...live, ...made };
     },
-    files: traffic?.files ?? [],
+    get files() {
+      return traffic?.files ?? [];
+    },
   };
 }
 
@@ -84,7 +86,7 @@ function agentAsModel(
     id: `agent:${name}`,
     secrets: passEnv.flatMap((variable) => env[variable] ?? []),
     agent: { name, class: agent.accept ?? "hard", started: true },
-    command: agent.command,
+    started: { command: agent.command, path: agent.env?.PATH ?? env.PATH },
     at: (position) => {
       const { runId = "" } = position;
       const key = keyOf(position);

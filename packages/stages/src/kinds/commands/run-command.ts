@@ -35,11 +35,11 @@ export interface CommandWorld {
   /** The name of the session's sandbox, once it is proven. */
   wall(): string | undefined;
   /** Runs a program in the session's sandbox. Undefined if it has none; then nothing has run. */
-  walled(
-    program: ProcessOptions,
-    reach: Pick<SandboxPlan, "writes" | "scratch" | "network">,
-  ): Promise<SandboxedExit | undefined>;
+  walled(program: ProcessOptions, reach: CommandReach): Promise<SandboxedExit | undefined>;
 }
+
+/** What a command may do in the sandbox. */
+export type CommandReach = Pick<SandboxPlan, "writes" | "scratch" | "network" | "readOnly">;
 
 /** A command with the values of a run, as recorded before it starts; or why these cannot be arguments. */
 export type RenderedCommand =
@@ -253,7 +253,8 @@ async function runIn(
 ): Promise<ProcessEnd & Partial<SandboxedExit>> {
   if (sandbox === undefined) return await runProcess(program);
   const { write = false, scratch = [], network = false } = sandbox;
-  const end = await walled(program, { writes: write ? [""] : [], scratch: write ? [] : scratch, network });
+  const { protectedPaths: readOnly } = scope;
+  const end = await walled(program, { writes: write ? [""] : [], scratch: write ? [] : scratch, network, readOnly });
   if (end !== undefined) return end;
   scope.startsUnwalled();
   return await runProcess(program);

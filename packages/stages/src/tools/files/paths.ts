@@ -39,9 +39,9 @@ const SYSTEM_FOLDER = process.platform === "win32" ? /(?!)/ : /^\/(?:proc|sys|de
 /**
  * Resolves a path as the kernel does: follows every link, also one to a missing target; of a missing path, resolves the nearest
  * existing parent and appends the rest. Relative paths start at `cwd`. Paths through a process (`/proc/self`, `/dev/fd`) are
- * refused, since they lead elsewhere in each process.
+ * refused, since they lead elsewhere in each process. `onLink` gets every link on the way.
  */
-export function resolveReal(path: string, cwd: string): Resolution {
+export function resolveReal(path: string, cwd: string, onLink?: (link: string) => void): Resolution {
   if (path === "") return refuse("an empty path");
   if (path.includes("\0")) return refuse("a path with a NUL byte");
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) return refuse(`a path longer than ${MAX_PATH_BYTES} bytes`);
@@ -63,6 +63,7 @@ export function resolveReal(path: string, cwd: string): Resolution {
     const stats = existing === undefined ? look(next) : "missing";
     if (typeof stats === "object" && stats.isSymbolicLink()) {
       links += 1;
+      onLink?.(next);
       if (links > MAX_LINKS) return refuse("too many links, or a cycle of links");
       const target = withFallback(() => readlinkSync(next), undefined);
       if (target === undefined) return refuse("a link that cannot be read");
@@ -114,6 +115,13 @@ export function realPath(path: string): string | undefined {
 export function existing(path: string): readonly string[] {
   const real = realPath(path);
   return real === undefined ? [] : [real];
+}
+
+/** The links on the way of an absolute path. Whoever replaced one would decide what the path leads to. */
+export function linksOn(path: string): readonly string[] {
+  const links: string[] = [];
+  resolveReal(path, sep, (link) => links.push(link));
+  return links;
 }
 
 /** The subjects of a file tool: one path, or the reason why no grant can allow it. */

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs";
-import { dirname, extname, isAbsolute, join, resolve } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { contains, isProgram } from "../../files/paths.ts";
+import { isCode } from "../../files/started-files.ts";
 import type { Sandbox, SandboxPlan } from "../../sandbox.ts";
 import type { McpStdioServer } from "../config.ts";
 
@@ -18,8 +19,6 @@ export interface ServerProcess {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Files that are executed or loaded, not edited. */
-const CODE = new Set([".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".php", ".sh", ".jar", ".wasm"]);
 /** Files at the top of a project. */
 const PROJECTS = ["package.json", "pyproject.toml", "go.mod", "Cargo.toml", "Gemfile", "composer.json"];
 
@@ -62,9 +61,9 @@ export function programPaths(
   if (program === undefined || !existsSync(cwd)) throw new Error(`${file} could not be started in ${cwd}: ENOENT`);
   const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]);
   const paths = [cwd, ...named.filter((path) => isAbsolute(path) && existsSync(path))];
-  const isCode = (path: string): boolean => statSync(path).isFile() && CODE.has(extname(path));
-  const code = [program, ...paths.filter(isCode)].filter((path) => !contains(root, path));
-  return { paths: paths.filter((path) => !isCode(path)), code };
+  const isCodeFile = (path: string): boolean => statSync(path).isFile() && isCode(path);
+  const code = [program, ...paths.filter(isCodeFile)].filter((path) => !contains(root, path));
+  return { paths: paths.filter((path) => !isCodeFile(path)), code };
 }
 
 /** Finds the program as a process start does: a bare name is looked up in PATH. */

@@ -1,0 +1,195 @@
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { type ActScope, done, type Pipeline, pipeline, to } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { externalAgent, externalAgents } from "@sluice/gateway";
+import { createSession, script } from "@sluice/stages";
+import { startedFiles } from "@sluice/stages/runtime";
+import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import { caller, completed, dataOf, eventsOf, json, noModel, work, workExecutor } from "../support/run-kit.ts";
+import { tempFolder } from "../support/tools.ts";
+import { hasWall } from "../support/walls.ts";
+
+// A stage that replaced the program of an agent, of an MCP server or of a notification would decide what starts next, with its keys.
+
+const EVIL = `#!${process.execPath}\nrequire("node:fs").writeFileSync("stolen", process.env.KEY);\n`;
+
+/** A workspace with an agent's program, which `command` starts after a stage has made these calls. */
+function workspace(files: Readonly<Record<string, string>>, links: Readonly<Record<string, string>> = {}) {
+  const { root } = tempFolder();
+  const put = (name: string, text: string): void => {
+    mkdirSync(join(root, name, ".."), { recursive: true });
+    writeFileSync(join(root, name), text);
+    chmodSync(join(root, name), 0o755);
+  };
+  for (const [name, text] of Object.entries(files)) put(name, text);
+  for (const [name, target] of Object.entries(links)) {
+    mkdirSync(join(root, name, ".."), { recursive: true });
+    symlinkSync(target, join(root, name));
+  }
+  return root;
+}
+
+interface Attack {
+  readonly root: string;
+  readonly command: readonly [string, ...string[]];
+  /** Before the agent starts, in a stage that may do all of this. */
+  readonly calls: readonly (readonly [tool: string, input: Readonly<Record<string, string>>])[];
+  readonly path?: string;
+  readonly sandbox?: "require" | "off";
+  readonly protectedPaths?: readonly string[];
+}
+
+/** The verdicts on the calls; the agent has started, and failed. */
+async function attacked({ root, command, calls, path = process.env.PATH, sandbox = "off", ...more }: Attack) {
+  const act = async (scope: ActScope) => {
+    const call = caller(scope);
+    for (const [name, input] of calls) await call(name, input);
+    return completed(json("ok"));
+  };
+  const pipe: Pipeline<Record<string, never>> = pipeline({
+    id: "p",
+    input: z.object({}),
+    stages: {
+      edit: work({ allowedTools: ["Read", "Edit", "Write", "Bash"], act }),
+      agent: externalAgent({
+        prompt: "Go.",
+        completionTool: "finish",
+        completionSchema: z.object({}),
+        turnCap: 2,
+        allowedTools: [],
+        agent: { command, passEnv: ["KEY"], accept: "advisory" },
+      }),
+    },
+    initial: "edit",
+    next: { edit: () => to("agent"), agent: () => done("ok") },
+  });
+  const host = createHost(createMemoryJournals().connect());
+  const session = createSession({
+    model: noModel,
+    cwd: root,
+    env: { PATH: path, HOME: root, KEY: "key-0123456789abcdef" },
+    executors: [workExecutor],
+    sandbox,
+    host,
+    traffic: externalAgents({ sandbox: "off" }),
+    ...more,
+  });
+  onTestFinished(() => session.close());
+  const run = session.start(pipe, {});
+  expect((await run).status).toBe("failed");
+  const decided = dataOf(await eventsOf(host, run.runId), "call.decided");
+  return decided.map(({ tool, verdict, cause = verdict }) => `${String(tool)} ${String(cause)}`);
+}
+
+function stolen(root: string): string {
+  try {
+    return readFileSync(join(root, "stolen"), "utf8");
+  } catch (thrown) {
+    return thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT" ? "nothing" : String(thrown);
+  }
+}
+
+test.skipIf(!hasWall()).each<[how: string, folder: string, link: string]>([
+  ["itself", "node_modules/.bin/agent", "../agent/index.js"],
+  ["through a folder", "current", "releases/1"],
+])("a program that is named by a link, %s, cannot be replaced from within the sandbox", async (how, link, target) => {
+  const isFolder = how !== "itself";
+  const program = isFolder ? "releases/1/agent" : "node_modules/agent/index.js";
+  const root = workspace({ [program]: `#!${process.execPath}\nprocess.exit(1);\n` }, { [link]: target });
+  const replace = isFolder ? "ln -sfn evil current" : `rm ${link} && cp evil/agent ${link}`;
+  await attacked({
+    root,
+    command: [isFolder ? "./current/agent" : `./${link}`],
+    calls: [
+      ["Write", { file_path: "evil/agent", content: EVIL }],
+      ["Bash", { command: `chmod +x evil/agent && ${replace}` }],
+    ],
+    sandbox: "require",
+  });
+  expect(stolen(root)).toBe("nothing");
+});
+
+test.skipIf(!hasWall())("a link that a sandboxed command replaced by a folder is moved away", async () => {
+  const root = workspace(
+    { "releases/1/agent": `#!${process.execPath}\nprocess.exit(1);\n` },
+    { current: "releases/1" },
+  );
+  const command = `rm current && mkdir current && echo evil > current/agent && chmod +x current/agent`;
+  await attacked({ root, command: ["./current/agent"], calls: [["Bash", { command }]], sandbox: "require" });
+  expect(() => readFileSync(join(root, "current/agent"))).toThrow("ENOENT");
+});
+
+test("a program that PATH finds in the workspace, or would find there first, cannot be written", async () => {
+  const root = workspace({ "bin/agent": `#!${process.execPath}\nprocess.exit(1);\n` });
+  const write = (file_path: string) => ["Write", { file_path, content: EVIL }] as const;
+  const verdicts = await attacked({
+    root,
+    command: ["agent"],
+    path: [join(root, "earlier"), join(root, "bin"), join(root, "later"), "/usr/bin"].join(delimiter),
+    calls: [write("bin/agent"), write("earlier/agent"), write("later/agent"), write("bin/other")],
+  });
+  expect(verdicts).toEqual(["Write limit", "Write limit", "Write approved", "Write approved"]);
+  expect(stolen(root)).toBe("nothing");
+});
+
+test.each(["agent.cjs", "dist/agent.cjs"])(
+  "a file %s that an agent will start from cannot be created",
+  async (file) => {
+    const root = workspace({});
+    const verdicts = await attacked({
+      root,
+      command: [process.execPath, file],
+      calls: [["Write", { file_path: file, content: EVIL }]],
+    });
+    expect([verdicts, stolen(root)]).toEqual([["Write limit"], "nothing"]);
+  },
+);
+
+test.skipIf(!hasWall())(
+  "a script in the sandbox that may write the workspace cannot write the program of an agent",
+  async () => {
+    const root = workspace({ "agent.cjs": "process.exit(1)", "test.sh": "echo evil > agent.cjs; echo done > log" });
+    const pipe = pipeline({
+      id: "p",
+      input: z.object({}),
+      stages: {
+        check: script({ command: ["sh", "test.sh"], sandbox: { write: true } }),
+        agent: externalAgent({
+          prompt: "Go.",
+          completionTool: "finish",
+          completionSchema: z.object({}),
+          turnCap: 2,
+          allowedTools: [],
+          agent: { command: [process.execPath, "agent.cjs"], accept: "advisory" },
+        }),
+      },
+      initial: "check",
+      next: { check: () => to("agent"), agent: () => done("ok") },
+    });
+    const env = { PATH: process.env.PATH, HOME: root };
+    const traffic = externalAgents({ sandbox: "off" });
+    const session = createSession({ model: noModel, cwd: root, env, sandbox: "require", traffic });
+    onTestFinished(() => session.close());
+    await session.run(pipe, {});
+    expect(["agent.cjs", "log"].map((name) => readFileSync(join(root, name), "utf8"))).toEqual([
+      "process.exit(1)",
+      "done\n",
+    ]);
+  },
+);
+
+test("the files of a command are those that it names, as they are named and where they lead", () => {
+  const root = workspace({ "releases/1/notify": "", "a b.txt": "", "tools/x.md": "" }, { current: "releases/1" });
+  const files = (...command: string[]) =>
+    startedFiles({ command, path: undefined }, root).map((path) => path.slice(root.length + 1));
+  expect(files("current/notify")).toEqual(["current/notify", "releases/1/notify"]);
+  expect(files("node", "missing.mjs", "--config=settings.yaml", "text", "a b.txt", "tools", "-x")).toEqual([
+    ...["missing.mjs", "settings.yaml", "a b.txt"],
+  ]);
+  expect(files("sh", "scripts/notify", "docs/out")).toEqual(["scripts/notify"]);
+  expect(files("curl", "https://example.com/a.js", "x".repeat(300), "y.js ".repeat(100))).toEqual([]);
+  rmSync(join(root, "current"));
+  expect(files("current/notify")).toEqual(["current/notify"]);
+});
