@@ -75,6 +75,8 @@ describe.each(["off", "try"])("with sandbox %s", (sandbox) => {
       ".github/copilot/settings.json",
       ".github/hooks/sluice.json",
       ".opencode/plugin/evil.js",
+      ".opencode/tools/evil.ts",
+      ".opencode/opencode.json",
       "opencode.json",
     ];
     for (const file of files) {

@@ -677,6 +677,50 @@ describe("options and variables on the line", () => {
     expect(after.outputs[3]).toBe(`${here.root}\n`);
   });
 
+  test("the user's editor: never reads commands from a pipe", async () => {
+    const here = scene();
+    repository(here);
+    setting(here, "[user]\n\tname = a\n\temail = a@b");
+    // As vi and ed do.
+    here.put("editor.sh", "#!/bin/sh\nsh\n");
+    chmodSync(here.path("editor.sh"), 0o755);
+    const editor = here.path("editor.sh");
+    const after = await attack(here, {
+      allowedTools: ["Read", "Bash(git commit *)"],
+      env: { PATH: process.env.PATH, HOME: here.outer, EDITOR: editor, VISUAL: editor, GIT_EDITOR: editor },
+      calls: ["git commit -a", "git commit --allow-empty"].map((line) => bash(`echo 'touch PWN' | ${line}`)),
+      mayWrite: [".git"],
+    });
+    expect(after.outputs.map(String).join()).toMatch(/(Aborting commit due to empty commit message.*){2}/s);
+  });
+
+  test("tags that lead to files, shown by what refs are called: never show what is not in scope", async () => {
+    const here = scene();
+    repository(here);
+    shell(here.root, "git tag -a key -m key $(git rev-parse HEAD:secret.txt)");
+    const lines = ["--tags -- src", "--all -- src", "--glob=refs/tags/* -- src", "--branches", "--remotes"];
+    const after = await attack(here, {
+      allowedTools: ["Bash", "Read(src/**)"],
+      calls: [...lines.map((words) => bash(`git show ${words}`)), bash("git log --tags --oneline -- src")],
+    });
+    expect(after.outcomes).toEqual([...lines.map(() => "no_interactor"), "ok"]);
+    expect(JSON.stringify(after.outputs)).not.toContain(INSIDE);
+  });
+
+  test("a listed command that feeds xargs is compared with its rule as it is written", async () => {
+    const here = scene();
+    repository(here);
+    const lines = [
+      "git ls-files | xargs wc -l",
+      "git ls-files '*.ts' | xargs grep -l export",
+      "git diff --name-only | xargs ls -l",
+      "git grep -l export | xargs head -n 1",
+    ];
+    const rules = ["ls-files", "diff", "grep"].map((name) => `Bash(git ${name} *)`);
+    const after = await attack(here, { allowedTools: ["Read", ...rules], calls: lines.map(bash) });
+    expect(after.outcomes).toEqual(["ok", "ok", "ok", "ok"]);
+  });
+
   test("a branch called like a folder: never shows more than the folder", async () => {
     const here = scene();
     repository(here);

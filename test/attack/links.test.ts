@@ -44,6 +44,16 @@ describe("a symbolic link in the workspace, where everything asked is approved",
       outcomes: ["limit", "limit", "limit", "limit", "limit"],
     },
     {
+      name: "hooks of git that are a link to a folder of the workspace",
+      never: "are written through it",
+      place: (here) => {
+        here.put(".githooks/pre-commit", "true");
+        link(".git/hooks", () => "../.githooks")(here);
+      },
+      calls: [write(".githooks/pre-commit"), write(".githooks/post-commit")],
+      outcomes: ["limit", "limit"],
+    },
+    {
       name: "to the root",
       never: "opens the whole disk",
       place: link("leak", () => "/"),

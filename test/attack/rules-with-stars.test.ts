@@ -214,7 +214,15 @@ describe("a rule of a script covers the options of the program that the script r
 
   test("by the nearest package.json", () => {
     const here = scene();
-    here.put("package.json", manifest({ test: "  node   --test", unit: "jest --ci", all: "tsc && vitest" }));
+    here.put(
+      "package.json",
+      manifest({
+        test: "  node   --test",
+        unit: "jest --ci",
+        all: "tsc && NODE_ENV=test A= vitest",
+        env: "cross-env A=1 mocha",
+      }),
+    );
     here.put("docs/package.json", manifest({ test: "vitest" }));
     here.put("docs/deep/a.txt", "");
     const nodeTest = ["node", "--test"];
@@ -224,19 +232,14 @@ describe("a rule of a script covers the options of the program that the script r
       ["npm test x", nodeTest],
       ["npm run test -- x", nodeTest],
       ["npm run unit -- -t x", ["jest", "--ci"]],
+      ["npm run all -- x", ["vitest"]],
+      ["npm run env", ["mocha"]],
       ["cd docs && npm test -- x", ["vitest"]],
       ["cd docs/deep && npm test -- x", ["vitest"]],
       ["npm test -w a -- x", nodeTest],
     ] as const)
       expect([line, subjectOf(here.root, line)]).toEqual([line, expect.objectContaining({ script })]);
-    for (const line of [
-      "npm run all -- x",
-      "npm run none",
-      "npm install test",
-      "npm --silent test",
-      "npx test",
-      "git test",
-    ])
+    for (const line of ["npm run none", "npm install test", "npm --silent test", "npx test", "git test"])
       expect([line, subjectOf(here.root, line)]).toEqual([
         line,
         expect.not.objectContaining({ script: expect.anything() }),
@@ -251,7 +254,10 @@ describe("a rule of a script covers the options of the program that the script r
       "[]",
       manifest([]),
       manifest({ test: 1 }),
-      manifest({ test: "jest; x" }),
+      manifest({ test: "jest | x" }),
+      manifest({ test: "(cd a && jest)" }),
+      manifest({ test: "jest;" }),
+      manifest({ test: "A='b c' jest > out" }),
       manifest({ test: "$X" }),
     ]) {
       here.put("package.json", text);
@@ -269,6 +275,7 @@ describe("a rule of a script covers the options of the program that the script r
     "npm test -- -t PWN",
     "npm run make -- -t PWN",
     "npm run mocha -- init PWN",
+    "npm run all -- init PWN",
     "npm pack --dry-run false",
     "tsc --noEmit false",
   );
@@ -276,7 +283,10 @@ describe("a rule of a script covers the options of the program that the script r
     {
       ...effects,
       place: ({ put }) =>
-        put("package.json", manifest({ test: "node --test", make: "make test", mocha: "mocha", deploy: "touch PWN" })),
+        put(
+          "package.json",
+          manifest({ test: "node --test", make: "make test", mocha: "mocha", all: "A=1 mocha", deploy: "touch PWN" }),
+        ),
     },
   ]);
 });

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { type ActScope, done, type Pipeline, pipeline, to } from "@sluice/core";
+import { type ActScope, done, pipeline, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { externalAgent, externalAgents } from "@sluice/gateway";
 import { createSession, script } from "@sluice/stages";
@@ -48,7 +48,7 @@ async function attacked({ root, command, calls, path = process.env.PATH, sandbox
     for (const [name, input] of calls) await call(name, input);
     return completed(json("ok"));
   };
-  const pipe: Pipeline<Record<string, never>> = pipeline({
+  const pipe = pipeline({
     id: "p",
     input: z.object({}),
     stages: {
@@ -190,6 +190,15 @@ test("the files of a command are those that it names, as they are named and wher
   ]);
   expect(files("sh", "scripts/notify", "docs/out")).toEqual(["scripts/notify"]);
   expect(files("curl", "https://example.com/a.js", "x".repeat(300), "y.js ".repeat(100))).toEqual([]);
+  const modules = workspace({ "dist/server.js": "", "tool/package.json": "", "pkg/__main__.py": "", "hook.cjs": "" });
+  const completed = (...command: string[]) =>
+    startedFiles({ command, path: undefined }, modules).map((path) => path.slice(modules.length + 1));
+  expect(completed("node", "--import", `file://${modules}/hook.cjs`, "dist/server", "tool")).toEqual([
+    ...["hook.cjs", "dist/server.js", "tool/package.json"],
+  ]);
+  expect(completed("node", "-r./hook.cjs", "-e", "1")).toEqual(["hook.cjs"]);
+  expect(completed("python3.12", "-m", "pkg")).toEqual(["pkg/__main__.py"]);
+  expect(completed("server", "tool")).toEqual([]);
   rmSync(join(root, "current"));
   expect(files("current/notify")).toEqual(["current/notify"]);
 });

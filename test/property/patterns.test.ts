@@ -7,7 +7,7 @@ import {
   parsePattern,
 } from "../../packages/core/src/definition/patterns/tool-pattern.ts";
 
-/** Characters that picomatch or a regular expression would read as something else, among plain ones. */
+/** Characters that a matcher or a regular expression would read as something else, among plain ones. */
 const tricky = fc.constantFrom(..."ab.-_+@!^$|&;'\"[]()#~%:,=<> é\u{1f600}".split(""), "\u{1f600}");
 const piece = fc.array(tricky, { minLength: 1, maxLength: 6 }).map((characters) => characters.join(""));
 const path = fc.array(piece, { minLength: 1, maxLength: 4 }).map((pieces) => pieces.join("/"));

@@ -127,3 +127,13 @@ test("of what the gate allows in a stage that may not write", () => {
   );
   expect(covered).toBeGreaterThan(100);
 });
+
+test.each([
+  ["mvn test deploy", "mvn test *"],
+  ["gradle test publish", "gradle test *"],
+  ["npx mocha inspect a.js", "npx mocha *"],
+  ["vitest init browser", "vitest *"],
+  ["just test a;b", "just test *"],
+])("a rule for %s is not within %s, whose star does not cover it", (own, wide) => {
+  expect(isCovered(`Bash(${own})`, [`Bash(${wide})`])).toBe(false);
+});

@@ -1,6 +1,8 @@
 import { redactJson } from "@sluice/core/runtime";
-import { expect, test } from "vitest";
-import { type Cleaning, commandExcerpt } from "../../packages/core/src/gate/excerpt.ts";
+import { describe, expect, test } from "vitest";
+import { type Cleaning, cleanReason, commandExcerpt } from "../../packages/core/src/gate/excerpt.ts";
+import { lineSubjects } from "../../packages/stages/src/tools/bash/language/line-subjects.ts";
+import { judge, words } from "../support/gate.ts";
 
 /** Of a value below, no part of five letters may be shown. */
 const SECRET = "ecretPassw0rd";
@@ -73,4 +75,63 @@ test("a redaction that returns something else than texts shows nothing", () => {
 test("a word of many settings takes time in proportion to its length", () => {
   expect(excerpt(["x", "a=".repeat(100_000)]).length).toBe(121);
   expect(excerpt(["x", `${"a.".repeat(300_000)}=`]).length).toBe(121);
+});
+
+describe("a reason that repeats words of the call does not show what redaction hides in them", () => {
+  const reasonFor = (line: string): string => {
+    const scene = { env: { PATH: process.env.PATH ?? "", HOME: "/none" }, mayWrite: false };
+    const subjects = lineSubjects(line, { root: import.meta.dirname }, scene, {});
+    const verdict = judge("Bash", {
+      allowedTools: ["Read", "Bash"],
+      subjects,
+      workspace: { root: import.meta.dirname },
+      redact: redactJson,
+    });
+    return verdict.kind === "prompt" ? verdict.why : verdict.kind === "deny" ? verdict.reason : "allowed";
+  };
+
+  test.each([
+    "git show 'DB_PASSWORD=two words9'",
+    "git -c 'db.password=$words9' log",
+    "git diff -- ':token=two words9x'",
+    "xxd --password='two words9' x",
+    "find . '--token=two words9'",
+    "grep -m '--password=two words9' x",
+    "jq --token 'two words9' . x",
+    "cd 'DB_PASSWORD=two words9'",
+    "cat 'DB_PASSWORD=two words9/../../../x'",
+    "echo x > 'DB_PASSWORD=two words9'",
+    "DB_PASSWORD='two words9' git log",
+  ])("%s", (line) => {
+    const reason = reasonFor(line);
+    expect(reason).not.toBe("allowed");
+    expect(reason).not.toMatch(/words9/);
+  });
+
+  test("and keeps the rest, and short words of the call", () => {
+    expect(reasonFor("git show 'DB_PASSWORD=two words9'")).toContain(
+      "is neither a plain revision nor an existing file",
+    );
+    expect(reasonFor("cd nowhere")).toContain("a cd to nowhere, which is not a folder");
+    expect(reasonFor(`git show ${"x".repeat(5_000)}`).length).toBeLessThan(700);
+  });
+
+  test("of a line that could not be read, or a hidden text that may stand anywhere, only a general one is given", () => {
+    const opaque = (reason: string, unread: string) =>
+      cleanReason(
+        reason,
+        [
+          { kind: "opaque", reason },
+          { kind: "line", unread },
+        ],
+        { redact: redactJson },
+      );
+    expect(opaque("a loop", "for x in 'DB_PASSWORD=two words9'; do :; done")).toBe("a loop");
+    expect(opaque("a name words9 that", "f DB_PASSWORD='two words9'")).toBe(
+      "the reason would show what the arguments hide",
+    );
+    const short = [words(["x", "--token", "ab"])];
+    expect(cleanReason("x with ab does more", short, { redact: redactJson })).not.toContain("ab ");
+    expect(cleanReason("known secret1", [], { mask: (text) => text.replace("secret1", "[1]") })).toBe("known [1]");
+  });
 });

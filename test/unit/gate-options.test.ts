@@ -49,6 +49,7 @@ describe("a rule with a * covers the words that people give", () => {
       "pytest *",
       "pytest 't.py::x[a=1]'",
       "pytest -k 'a=1 or b'",
+      "pytest -m '(slow and not (b or c))' -k 'x[1-2] or not(y)'",
       "pytest -vk name",
       "pytest -n4 --maxfail 3 --collect-only",
     ],
@@ -56,7 +57,7 @@ describe("a rule with a * covers the words that people give", () => {
     [
       "python3 -m unittest *",
       "python3 -m unittest discover -s tools -p 'test_*.py' -v",
-      "python3 -m unittest tests.a.B.c",
+      "python3 -m unittest tests.unit.test_a.B.test_c test_a.B a_tests",
     ],
     [
       "python3 -m unittest *",
@@ -83,7 +84,7 @@ describe("a rule with a * covers the words that people give", () => {
     ["./gradlew test *", "./gradlew test --tests a.B --info"],
     ["mvn test *", "mvn test -q -B", "mvn test verify"],
     ["mvn -B -ntp test *", "mvn -B -ntp test", "mvn -B -ntp test verify"],
-    ["python3.11 -m unittest *", "python3.11 -m unittest tests.a"],
+    ["python3.11 -m unittest *", "python3.11 -m unittest tests.test_a"],
     ["npm exec -- mocha *", "npm exec -- mocha a.test.js"],
     ["npm install *", "npm install debug", "npm install --silent inspect"],
     ["just test *", "just test src/a.test.ts"],
@@ -161,6 +162,9 @@ describe("a rule with a * covers no word that may run a program or write a file"
       "pytest -o addopts=x",
       "pytest --junitxml=x",
     ],
+    // Older versions evaluate it.
+    ["pytest *", "pytest -m breakpoint()", "pytest -k 'x or exit (1)'", "pytest -m '(a)(b)'"],
+    ["npm run *", "npm run unit -- init docs", "npm run unit inspect a.js"],
     ["pytest *", "pytest --rootdir x", "pytest --tb ./x", "pytest --pdbcls=a:b", "pytest -W error::x.Y", "pytest A=1"],
     [
       "go test *",
@@ -217,6 +221,10 @@ describe("a rule with a * covers no word that may run a program or write a file"
       "python3 -m unittest *",
       "python3 -m unittest code.interact",
       "python3 -m unittest -v test.support",
+      "python3 -m unittest tests.test_a.unittest.case.sys.breakpointhook",
+      "python3 -m unittest test_b.mock.builtins.breakpoint",
+      "python3 -m unittest tests.a.b",
+      "python3 -m unittest test_a.B.run",
       "python3 -m unittest x",
     ],
     // Some versions of package managers let a shell read their words.
@@ -254,6 +262,7 @@ describe("a rule with a * covers no word that may run a program or write a file"
       "npm install --ignore-scripts true",
     ],
     ["tool *", "tool --verbose false"],
+    ["tool --dry-run *", "tool --dry-run 0", "tool --dry-run ''", "tool --dry-run No", "tool --dry-run off"],
     ["npm testx *", "npm testx -- --grep adds"],
     ["npm run *", "npm run build -- --grep adds"],
     ["/usr/bin/make *", "/usr/bin/make 'a>b'"],

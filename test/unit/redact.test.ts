@@ -309,6 +309,7 @@ describe("values that a text gives the name of a secret", () => {
     ["deploy --api-key abcd --token=xyz1 --dry-run", "deploy --api-key […] --token=[…] --dry-run"],
     ['deploy --password "abc1"', 'deploy --password "[…]"'],
     ["DB_PASSWORD=hunter22\nPORT=8080", "DB_PASSWORD=[…]\nPORT=8080"],
+    [String.raw`DB_PASSWORD=DOMAIN\cdefgh12 --token corp\admin12 x`, "DB_PASSWORD=[…] --token […] x"],
     ["API_KEY: 'abc defg'", "API_KEY: '[…]'"],
     ['export NPM_TOKEN="abcdef"', 'export NPM_TOKEN="[…]"'],
     ["Api-Key: abcdef123456", "Api-Key: […]"],

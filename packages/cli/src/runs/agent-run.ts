@@ -50,7 +50,7 @@ export async function openAgentRun(
     context.terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
   const codes = createCodeBoard(context.terminal, (words) => commandLine(words, place, context.here, context.env));
   const people = { interactors: [], wait, onFault, onCode: codes.show };
-  const protectedPaths = hostSettingsFiles(place.cwd).map(realPath);
+  const protectedPaths = hostSettingsFiles(place.cwd).flatMap((path) => [path, realPath(path)]);
   const { variables = [] } = plan.config?.settings.sandbox ?? {};
   const settings = { variables, requiresSandbox: sandboxModeOf(plan, flags) === "require" };
   const run = openGatewayRun({

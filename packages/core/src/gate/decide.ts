@@ -1,7 +1,7 @@
 import type { StateLimits } from "../definition/state-rules.ts";
 import type { Issue } from "../schema/schema.ts";
 import { allowsAnyLine, type Envelope, isWalled, whyOutside } from "./envelope.ts";
-import type { Cleaning } from "./excerpt.ts";
+import { type Cleaning, cleanReason } from "./excerpt.ts";
 import { type HardLimits, hardLimitOn } from "./hard-limits.ts";
 import type { Subject, ToolEffect } from "./subjects.ts";
 import { type CallUsage, type MeasuredEdits, whyBeyond } from "./usage.ts";
@@ -79,16 +79,17 @@ export function decide(call: NamedCall, envelope: Envelope | undefined, state: G
   for (const subject of subjects) {
     if (sandboxed && subject.kind !== "command") continue;
     const reason = hardLimitOn(subject, state);
-    if (reason !== undefined) return { kind: "deny", cause: "limit", reason };
+    if (reason !== undefined) return { kind: "deny", cause: "limit", reason: cleanReason(reason, subjects, state) };
   }
   const beyond =
     state.limits &&
     whyBeyond({ tool: name, effect: tool.effect, subjects, measured: tool.measured }, state.limits, state.usage, state);
-  if (beyond !== undefined) return { kind: "deny", cause: "limit", reason: beyond };
+  if (beyond !== undefined) return { kind: "deny", cause: "limit", reason: cleanReason(beyond, subjects, state) };
 
   if (envelope === undefined) return byMode(name, tool, subjects, state);
   const why = whyOutside(envelope, name, subjects, state.workspace, state);
-  return why === undefined ? { kind: "allow", by: "envelope" } : { kind: "prompt", why };
+  if (why === undefined) return { kind: "allow", by: "envelope" };
+  return { kind: "prompt", why: cleanReason(why, subjects, state) };
 }
 
 /** Whether a call that envelope or mode approves may be any command line. */
@@ -112,7 +113,8 @@ function byMode(name: string, tool: LiveTool, subjects: readonly Subject[], stat
     case "allowlist": {
       const why = whyOutside(state.allow, name, subjects, state.workspace, state);
       if (why === undefined) return { kind: "allow", by: "mode" };
-      return { kind: "deny", cause: "mode", reason: `not on the session's allowlist: ${why}` };
+      const reason = `not on the session's allowlist: ${cleanReason(why, subjects, state)}`;
+      return { kind: "deny", cause: "mode", reason };
     }
   }
 }

@@ -1,5 +1,6 @@
 // How a reason names a command.
 import type { Json } from "../base/json.ts";
+import type { Subject } from "./subjects.ts";
 
 /** What removes secrets from a text. */
 export interface Cleaning {
@@ -17,18 +18,77 @@ const LONGEST = 120;
  * later nothing finds a secret in other quotes, or half of one.
  */
 export function commandExcerpt(argv: readonly string[], { mask = unchanged, redact = unchanged }: Cleaning): string {
-  /** As a word of a list, which a flag before it may hide. */
-  const clean = (text: string, flag?: string): string => {
+  const clean = cleaner(redact);
+  // Each word and the blank behind it have at least two characters.
+  const words = argv.slice(0, LONGEST).map((word) => mask(word));
+  const shown = words.map((word, at) => inQuotes(redactedWord(word, flagBefore(words, at), clean)));
+  return cut(clean(mask(shown.join(" "))));
+}
+
+/**
+ * A reason that may repeat words of the call, without what redaction hides in the arguments: without the quotes of the line, nothing
+ * would find it later.
+ */
+export function cleanReason(
+  reason: string,
+  subjects: readonly Subject[],
+  { mask = unchanged, redact = unchanged }: Cleaning,
+): string {
+  const clean = cleaner(redact);
+  let cleaned = mask(reason);
+  const hide = (text: string, flag?: string): void => {
+    // Nothing that quotes would change.
+    if (PLAIN_WORD.test(text) && !FLAG.test(flag ?? "")) return;
+    const shown = redactedWord(text, flag, clean);
+    if (shown === text) return;
+    const [hidden, marker] = difference(text, shown);
+    cleaned = hidden.length < SHORTEST ? UNSHOWN : cleaned.replaceAll(hidden, () => marker);
+  };
+  for (const subject of subjects) {
+    if (subject.kind === "path") hide(mask(subject.real));
+    if (subject.kind === "line" && subject.unread !== undefined) {
+      const [hidden] = difference(subject.unread, clean(subject.unread));
+      const pieces = hidden.split(/[\s"'=]+/).filter((piece) => piece.length >= SHORTEST);
+      if (pieces.some((piece) => cleaned.includes(piece))) return UNSHOWN;
+    }
+    if (subject.kind !== "command") continue;
+    const words = subject.argv.map((word) => mask(word));
+    for (const [at, word] of words.entries()) {
+      hide(word, flagBefore(words, at));
+      if (word.length > LONGEST) cleaned = cleaned.replaceAll(word, () => cut(word));
+    }
+  }
+  return cleaned;
+}
+
+const PLAIN_WORD = /^[\w./@+-]*$/;
+const FLAG = /^-/;
+/** A shorter hidden text may stand anywhere in a reason. */
+const SHORTEST = 4;
+const UNSHOWN = "the reason would show what the arguments hide";
+
+/** Where two texts differ. */
+function difference(text: string, other: string): readonly [of: string, ofOther: string] {
+  const least = Math.min(text.length, other.length);
+  let start = 0;
+  while (start < least && text[start] === other[start]) start += 1;
+  let end = 0;
+  while (end < least - start && text.at(-1 - end) === other.at(-1 - end)) end += 1;
+  return [text.slice(start, text.length - end), other.slice(start, other.length - end)];
+}
+
+function cut(text: string): string {
+  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST).toWellFormed()}…`;
+}
+
+/** Redacts a text, as a word of a list that a flag before it may hide. */
+function cleaner(redact: (input: Json) => Json): (text: string, flag?: string) => string {
+  return (text, flag) => {
     const redacted = redact(flag === undefined ? [text] : [flag, text]);
     const word: unknown = Array.isArray(redacted) ? redacted.at(-1) : undefined;
     // A list of texts is redacted to one.
     return typeof word === "string" ? word : "…";
   };
-  // Each word and the blank behind it have at least two characters.
-  const words = argv.slice(0, LONGEST).map((word) => mask(word));
-  const shown = words.map((word, at) => inQuotes(redactedWord(word, flagBefore(words, at), clean)));
-  const whole = clean(mask(shown.join(" ")));
-  return whole.length <= LONGEST ? whole : `${whole.slice(0, LONGEST).toWellFormed()}…`;
 }
 
 function unchanged<T>(value: T): T {

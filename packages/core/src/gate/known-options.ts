@@ -19,6 +19,10 @@ interface KnownCommand {
 const ANY_COMMAND =
   "-- --verbose --quiet --silent --help --version --color --colors --no-color --no-colors --color:auto|always|never|yes|no";
 
+/** Names of modules and folders of tests. */
+const TEST_MODULE = String.raw`(?:tests?|test_\w+|\w+_tests?|unit|integration|functional|e2e)`;
+const TEST_MODULES = String.raw`(?:tests|test_\w+|\w+_tests?)(?:\.${TEST_MODULE})*`;
+
 const COMMANDS: readonly KnownCommand[] = [
   {
     // What the script runs is not known, so these are harmless for every usual test runner. A letter alone is not: -t writes with
@@ -87,7 +91,7 @@ const COMMANDS: readonly KnownCommand[] = [
   {
     begins: "pytest",
     options:
-      "-q -v -x -s -l -h -V -k: -m: -n: -r: -p:no\\x3a[a-z_]+ --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
+      "-q -v -x -s -l -h -V -k:([^(]|(?<=^|\\(|\\b(and|or|not)\\s*)\\()* -m:([^(]|(?<=^|\\(|\\b(and|or|not)\\s*)\\()* -n: -r: -p:no\\x3a[a-z_]+ --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
       "--new-first --sw --stepwise --stepwise-skip --co --collect-only --exitfirst --maxfail: --durations: --durations-min: " +
       "--no-header --no-summary --showlocals --no-showlocals --capture:fd|sys|no|tee-sys --show-capture: --full-trace " +
       "--disable-warnings --disable-pytest-warnings --strict-markers --strict-config --runxfail --markers --fixtures " +
@@ -100,8 +104,8 @@ const COMMANDS: readonly KnownCommand[] = [
     begins: "unittest",
     options:
       "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
-    // It calls what a dotted name stands for, such as `code.interact`: only names of tests are covered.
-    commands: String.raw`(?!(?:discover|unittest|.*/.*|.*\.py|(?:tests|test_\w+|\w+_tests?)(?:\.\w+)*)$).*`,
+    // It calls what a dotted name stands for, such as `code.interact` or `test_a.sys.breakpointhook`: only names of tests are covered.
+    commands: String.raw`(?!(?:discover|unittest|.*/.*|.*\.py|${TEST_MODULES}(?:\.[A-Z]\w*(?:\.test\w*)?)?)$).*`,
     joins: true,
     names: true,
   },
@@ -211,6 +215,9 @@ const NO_GOAL = /[^\w./+%:,=@-]/;
 /** A variable that a program takes from its words. */
 const SETTING = /^\w[\w.-]*[^\w\s]?=/;
 
+/** A script that is not known may run any test runner. */
+const ANY_SCRIPT: Pick<KnownCommand, "options" | "commands"> = { options: "", commands: "init|inspect|debug" };
+
 /** Commands that run a script of package.json. */
 const SCRIPT_RUNNERS = "npm test, npm t, npm run *, pnpm test, pnpm run *, yarn test, yarn run *, bun run *";
 /** What npm itself takes in front of `--`. */
@@ -282,7 +289,7 @@ function riskyWordOfScript(
   // The program may be a package manager again.
   if (passed !== undefined || isKnown) return passed ?? riskyWord(line, isAdded);
   const programs = line.filter((_, at) => !isAdded(at)).map(programName);
-  return riskyWordIn(line, isAdded, knownCommand(line) ?? otherForm(programs));
+  return riskyWordIn(line, isAdded, knownCommand(line) ?? otherForm(programs) ?? ANY_SCRIPT);
 }
 
 function riskyWordIn(
@@ -314,7 +321,7 @@ function riskyWordIn(
 
 /** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
 function turnsOff(word: string, before = ""): boolean {
-  return before.startsWith("-") && ["false", "true", "null"].includes(word.toLowerCase());
+  return before.startsWith("-") && /^(?:|0|false|true|null|no|off)$/i.test(word);
 }
 
 /** What no word may hold that a program puts into the command line of a shell. */

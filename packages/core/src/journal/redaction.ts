@@ -174,8 +174,11 @@ const ESCAPED = String.raw`\k<slashes>\\\k<slashes>[\\"']|\\{1,8}'|'\\{1,8}''|'\
 const QUOTED = String.raw`(?:${ESCAPED}|(?!\k<quote>)[^\r\n])`;
 /** Like `QUOTED`, for values that may stand in a text with escaped ends of lines. */
 const QUOTED_WORD = String.raw`(?:${ESCAPED}|(?!\k<quote>|\\{1,8}[nr])[^\r\n])`;
-/** A character of a value without quotes. Blanks may be escaped, and a quote inside a word is part of it. */
-const BARE = String.raw`(?:[^\s"'${"`"}\\]|\\{1,8}(?: |[^\w\s"'${"`"}\\])|(?<=\w)["'](?=\w))`;
+/**
+ * A character of a value without quotes. Blanks may be escaped, and a quote inside a word is part of it, as is a backslash before a
+ * letter that ends no line in an escaped text.
+ */
+const BARE = String.raw`(?:[^\s"'${"`"}\\]|\\{1,8}(?: |[^\w\s"'${"`"}\\]|[ac-dg-mo-qsw-z](?=\w))|(?<=\w)["'](?=\w))`;
 /** Behind a quote: code after its end, as in `"--token=" + token`; a reference in double quotes; a placeholder. */
 const NO_VALUE = [
   String.raw`[,;:)\]}+]{0,3}(?:\s|$|\\{0,8}["'])`,

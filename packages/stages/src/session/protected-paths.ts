@@ -1,19 +1,34 @@
-import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
+import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import { dirname, join, resolve, sep } from "node:path";
+import { dirname, join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { existing } from "../tools/files/paths.ts";
+import { linksOn, resolveReal } from "../tools/files/paths.ts";
 import type { StartedCommand } from "../tools/files/started-files.ts";
 import type { McpServers } from "../tools/mcp/config.ts";
 
 /** In any case, since some file systems ignore it. */
 const PROTECTED = /^(?:\.git|\.sluice|sluice\.config\..*)$/is;
 
-/** Targets of symbolic links among the protected names of the workspace, because the gate checks real paths only. */
+/** What may be a link inside a protected folder. */
+const WITHIN: Readonly<Record<string, readonly string[]>> = {
+  ".sluice": ["pipelines"],
+  ".git": ["hooks", "config", "info"],
+};
+
+/** What links among the protected names of the workspace lead to, and links on the way, because the gate checks real paths only. */
 export function linkedPaths(root: string): readonly string[] {
-  const own = readdirSync(root).filter((name) => PROTECTED.test(name));
-  const names = own.flatMap((name) => (name.toLowerCase() === ".sluice" ? [name, join(name, "pipelines")] : [name]));
-  return names.flatMap((name) => targetsOf(join(root, name), 0));
+  const own = readdirSync(root, { withFileTypes: true }).filter(({ name }) => PROTECTED.test(name));
+  const paths = own.flatMap((entry) => {
+    const path = join(root, entry.name);
+    const within = entry.isDirectory() ? (WITHIN[entry.name.toLowerCase()] ?? []) : [];
+    return [path, ...within.map((inner) => join(path, inner))];
+  });
+  return paths
+    .filter((path) => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true)
+    .flatMap((path) => {
+      const target = resolveReal(path, root);
+      return [...linksOn(path).slice(1), ...(target.ok ? [target.real] : [])];
+    });
 }
 
 /** Where Sluice and its dependencies are installed: parts of them are loaded after runs have started. */
@@ -37,12 +52,4 @@ export function startedServers(servers: McpServers, env: Readonly<Record<string,
     const { command, args = [], cwd } = server;
     return [{ command: [command, ...args], cwd, path: server.env?.PATH ?? env.PATH }];
   });
-}
-
-/** Every step of a chain of links, including dangling ones, whose target could be created later. */
-function targetsOf(path: string, depth: number): readonly string[] {
-  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  if (!isLink || depth > 40) return [];
-  const target = resolve(realpathSync(dirname(path)), readlinkSync(path));
-  return [target, ...existing(target), ...targetsOf(target, depth + 1)];
 }

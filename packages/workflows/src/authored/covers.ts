@@ -1,5 +1,5 @@
-import type { ToolPattern } from "@sluice/core";
-import { matchesName, readPattern } from "@sluice/core/gate";
+import type { Subject, ToolPattern } from "@sluice/core";
+import { compileEnvelope, decide, matchesName, readPattern } from "@sluice/core/gate";
 
 /**
  * Whether every call that a tool pattern allows is allowed by one of others, whatever the stage may write. What their texts do
@@ -54,8 +54,8 @@ const RUNNERS: ReadonlySet<string> = new Set(
 
 /**
  * Whether a command has the words of another one and more: `npm test unit *` is within `npm test *`. In a stage that may not
- * write, the gate takes no options, settings and files of options for a `*`, but takes them for the words of a rule. So no word may
- * be one.
+ * write, the gate takes words for a rule that it does not take for a `*`, such as options, settings and `mvn test deploy`. So no word
+ * may be one.
  */
 function isLongerCommand(scope: string, wide: string): boolean {
   const words = wide.endsWith(" *") ? wide.slice(0, -2) : undefined;
@@ -63,7 +63,21 @@ function isLongerCommand(scope: string, wide: string): boolean {
   if (words === undefined || !PLAIN_WORDS.test(words) || !PLAIN_WORDS.test(own)) return false;
   const [program = "", ...more] = own.split(" ");
   if (own === words) return own !== scope || RUNNERS.has(program);
-  return RUNNERS.has(program) && own.startsWith(`${words} `) && !more.some((word) => /^[-@]|=/.test(word));
+  if (!RUNNERS.has(program) || !own.startsWith(`${words} `)) return false;
+  return !more.some((word) => /^[-@]|=/.test(word)) && takesForStar(own.split(" "), wide);
+}
+
+/** Whether a stage that may not write runs this command under a rule, without a sandbox. */
+function takesForStar(argv: readonly string[], rule: string): boolean {
+  const dynamic = argv.map(() => false);
+  const command: Subject = { kind: "command", argv, dynamic, readOnly: false, assignments: [], via: [] };
+  const { kind } = decide({ tool: COMMANDS }, compileEnvelope([`${COMMANDS}(${rule})`]), {
+    mode: "ask",
+    allow: compileEnvelope([]),
+    workspace: { root: "/" },
+    tool: { effect: "write", builtin: true, bound: { ok: true, subjects: [command] } },
+  });
+  return kind === "allow";
 }
 
 /** A folder, and everything in it. */

@@ -1,5 +1,5 @@
 import { isSluiceError, type JsonObject, type RunHost, systemClock } from "@sluice/core";
-import { visible, visibleJson } from "@sluice/core/runtime";
+import { redactText, visible, visibleJson } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { count, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
@@ -68,7 +68,7 @@ async function wakeAll(
 ): Promise<StopSignal | undefined> {
   const { terminal } = context;
   const most = flags.maxParallel ?? MAX_PARALLEL;
-  const say = (text: string): void => terminal.err(`sluice: ${visible(text)}\n`);
+  const say = (text: string): void => terminal.err(`sluice: ${visible(redactText(text))}\n`);
   const waker = createWaker({ host, at, clock: systemClock, onResumed: ignore, say }, context);
   const active = new Map<string, Promise<void>>();
   const seen = new Set<string>();

@@ -1,10 +1,5 @@
-import { createRequire } from "node:module";
-
-// Loaded on demand: most patterns are plain names.
-const require = createRequire(import.meta.url);
-
-/** Bounds the matcher's backtracking. */
-const MAX_STARS = 4;
+/** Alternatives that the braces of one piece may stand for together. */
+const MAX_ALTERNATIVES = 64;
 /** The longest file name of common file systems. */
 const MAX_INPUT = 255;
 
@@ -18,22 +13,65 @@ export function compileGlob(piece: string): Glob {
   const fault = globFault(piece);
   if (fault !== undefined) throw new Error(fault);
   if (!/[*?{]/.test(piece)) return (text) => text === piece;
-  // picomatch interprets these even with options that disable the features.
-  const escaped = piece.replace(/[()[\]|^$+@!"]/g, "\\$&");
-  const picomatch: typeof import("picomatch") = require("picomatch/posix.js");
-  const regex = picomatch.makeRe(escaped, { dot: true, strictSlashes: true, fastpaths: false, debug: true });
-  return (text) => text.length <= MAX_INPUT && regex.test(text);
+  const patterns = alternativesOf(piece);
+  return (text) => text !== "" && text.length <= MAX_INPUT && patterns.some((pattern) => matches(pattern, text));
 }
+
+const BRACES = /\{[^{}]*\}/g;
 
 function globFault(piece: string): string | undefined {
   if (piece.includes("\\")) return "a backslash is neither a separator nor an escape here";
   if (/[@+?*!]\(/.test(piece)) return "groups like @(a|b) or !(a) are not supported";
   if (piece.includes("**")) return "** stands for folders and must be a whole piece between slashes";
-  if ((piece.match(/\*/g)?.length ?? 0) > MAX_STARS) return `more than ${MAX_STARS} stars in one piece`;
-  for (const braces of piece.match(/\{[^{}]*\}/g) ?? []) {
+  const groups = piece.match(BRACES) ?? [];
+  for (const braces of groups) {
     if (!braces.includes(",")) return `${braces} lists no alternatives; write {a,b}`;
     if (braces.includes("..")) return `ranges like ${braces} are not supported`;
   }
-  if (/[{}]/.test(piece.replace(/\{[^{}]*\}/g, ""))) return "braces are nested or do not close";
-  return undefined;
+  if (/[{}]/.test(piece.replace(BRACES, ""))) return "braces are nested or do not close";
+  const count = groups.reduce((product, braces) => product * braces.split(",").length, 1);
+  return count > MAX_ALTERNATIVES ? `the braces stand for more than ${MAX_ALTERNATIVES} alternatives` : undefined;
+}
+
+/** The patterns without braces that a piece stands for. */
+function alternativesOf(piece: string): readonly string[] {
+  const [braces] = piece.match(BRACES) ?? [];
+  if (braces === undefined) return [piece];
+  const [before = "", after = ""] = [
+    piece.slice(0, piece.indexOf(braces)),
+    piece.slice(piece.indexOf(braces) + braces.length),
+  ];
+  return braces
+    .slice(1, -1)
+    .split(",")
+    .flatMap((one) => alternativesOf(`${before}${one}${after}`));
+}
+
+/**
+ * Not a regular expression, since a pattern may come from a model: it goes back to the last star only, so it takes at most as many
+ * steps as the lengths of pattern and text multiplied.
+ */
+function matches(pattern: string, text: string): boolean {
+  let at = 0;
+  let index = 0;
+  let star = -1;
+  let swallowed = 0;
+  while (index < text.length) {
+    if (pattern[at] === "*") {
+      star = at;
+      swallowed = index;
+      at += 1;
+    } else if (pattern[at] === "?" || pattern[at] === text[index]) {
+      at += 1;
+      index += 1;
+    } else if (star !== -1) {
+      swallowed += 1;
+      index = swallowed;
+      at = star + 1;
+    } else {
+      return false;
+    }
+  }
+  while (pattern[at] === "*") at += 1;
+  return at === pattern.length;
 }

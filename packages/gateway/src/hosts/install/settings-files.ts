@@ -22,8 +22,7 @@ const NAMES = [
   ".qwen/.env",
   ".github/copilot",
   ".github/hooks",
-  ".opencode/plugin",
-  ".opencode/plugins",
+  ".opencode",
   "opencode.json",
   "opencode.jsonc",
 ];

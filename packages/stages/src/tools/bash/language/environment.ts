@@ -28,6 +28,9 @@ const READING_GIT = Object.fromEntries(
   ]),
 );
 
+/** A text that a program would have edited stays as it is. */
+const NO_EDITOR = { EDITOR: "true", VISUAL: "true", GIT_EDITOR: "true", GIT_SEQUENCE_EDITOR: "true" };
+
 /** Locales in which bash reads the letters that were judged; in some others a backslash can be half of a letter. */
 const READ_ALIKE = /^(?:C|POSIX|[A-Za-z_]+\.utf-?8(?:@[A-Za-z]+)?)$/i;
 
@@ -54,11 +57,12 @@ export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Rea
     // Bash trusts a PWD that leads to the same folder, and resolves `..` by its name.
     PWD: root,
     ...(READ_ALIKE.test(kept.LC_ALL || kept.LC_CTYPE || kept.LANG || "C") ? {} : { LC_ALL: "C.UTF-8" }),
-    // No colours and no prompts: there is no terminal.
+    // No colours and no prompts: there is no terminal. An editor would read its commands from a pipe.
     TERM: "dumb",
     PAGER: "cat",
     GIT_PAGER: "cat",
     GIT_TERMINAL_PROMPT: "0",
+    ...NO_EDITOR,
     // Reading a repository's state refreshes its index, and may start a program that its settings name.
     ...(mayWrite ? {} : { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", ...READING_GIT, ...foreignGit(kept, root) }),
   };

@@ -29,6 +29,15 @@ export function judgeLine(
   return [...distinct(walk.commands), ...distinct(walk.paths), { kind: "line", text }];
 }
 
+/** With the words that were given for the rewritten ones: the rules of a stage are compared with them. */
+function withWords(
+  command: OpeningCommand["command"],
+  given: readonly string[] | undefined,
+): OpeningCommand["command"] {
+  if (given === undefined) return command;
+  return { ...command, argv: [...command.argv.slice(0, 1), ...given.slice(1)], dynamic: given.map(() => false) };
+}
+
 /** How a path is opened; `deep` is with what is below it. */
 interface Opening {
   readonly access: "read" | "write";
@@ -157,7 +166,7 @@ class LineWalk {
     return argv;
   }
 
-  #simple({ assignments }: SimpleCommand, { argv, found, trees = [] }: Fed, shell: Shell): string {
+  #simple({ assignments }: SimpleCommand, { argv, given, found, trees = [] }: Fed, shell: Shell): string {
     const settings = assignments.map(({ name, value }) => {
       const text = expandSingle(value, shell);
       shell.setting(name, text);
@@ -177,7 +186,7 @@ class LineWalk {
     if (argv.some((word) => word.includes(EXIT_CODE))) throw outside("$? as a word of a program");
     const judged = external(argv, shell, found);
     for (const { command, paths, trees: own } of judged.commands)
-      this.#found({ command, paths, trees: [...own, ...trees] }, shell);
+      this.#found({ command: withWords(command, given), paths, trees: [...own, ...trees] }, shell);
     return [...settings, ...judged.argv.map(quoted)].join(" ");
   }
 

@@ -3,12 +3,15 @@ import { field, parseJson, type Workspace } from "@sluice/core";
 import { contains, exists } from "../../files/paths.ts";
 import { readSmallFile } from "../../search/gitignore.ts";
 
-/** What the shell of a script acts on: more than one command, a value that is known only when it runs, a comment. */
-const SHELL_SIGNS = /[;&|<>`$()#\\\r\n]/;
+/** What the shell of a script acts on: a value that is known only when it runs, a comment, a pipe. */
+const SHELL_SIGNS = /[&|<>`$()#\\\r\n]/;
+/** Variables in front of a command, also behind the programs that set them. */
+const SETTINGS = /^(?:(?:cross-env|env)\s+)?(?:\w+=[^\s'"]*\s+)*/;
 
 /**
  * The words of the script that a package manager runs for a command such as `npm test -- -t name`, by the nearest package.json of the
- * workspace. Undefined for other commands, and for a script that is not one plain command.
+ * workspace: of several commands those of the last one, which gets the words that are added. Undefined for other commands, and for a
+ * script that is not of plain commands.
  */
 export function packageScript(
   argv: readonly string[],
@@ -26,8 +29,11 @@ export function packageScript(
 function scriptIn(text: string | undefined, name: string): readonly string[] | undefined {
   const manifest = text === undefined ? undefined : parseJson(text);
   const script = manifest?.ok === true ? field(field(manifest.value, "scripts"), name) : undefined;
-  if (typeof script !== "string" || SHELL_SIGNS.test(script)) return undefined;
-  return script.trim().split(/\s+/);
+  if (typeof script !== "string") return undefined;
+  const commands = script.split(/&&|;/);
+  if (commands.some((command) => SHELL_SIGNS.test(command))) return undefined;
+  const words = (commands.at(-1) ?? "").trim().replace(SETTINGS, "");
+  return words === "" ? undefined : words.split(/\s+/);
 }
 
 /** The text of the package.json in a folder or the nearest one above it. */

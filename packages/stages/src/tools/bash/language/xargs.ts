@@ -1,5 +1,6 @@
 import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
+import { withFallback } from "../../files/results.ts";
 import { findProducer, type PathProducer } from "../readers/find.ts";
 import { gitProducer } from "../readers/git-producer.ts";
 import { ownWords, parseOptions } from "../readers/options.ts";
@@ -33,6 +34,8 @@ export function readXargs([, ...args]: readonly string[]): XargsLine | undefined
 /** The rewritten words of a command that feeds xargs, or of xargs itself with paths for its input. */
 export interface Fed {
   readonly argv: readonly string[];
+  /** The words before, with which rules are compared. */
+  readonly given?: readonly string[];
   readonly found?: readonly string[];
   /** The folders below which xargs may open everything. */
   readonly trees?: readonly string[];
@@ -65,7 +68,7 @@ export function feedsXargs(
   );
   const splits = xargs.nul || delimited ? [] : producer.nul ? ["-0"] : ["-d", "\\n"];
   return pipeline.map((argv, index): Fed | undefined => {
-    if (index === 0) return { argv: producer.argv, trees: producer.starts };
+    if (index === 0) return { argv: producer.argv, given: first, trees: producer.starts };
     return index === at && argv !== undefined ? { argv: ["xargs", ...splits, ...argv.slice(1)], found } : undefined;
   });
 }
@@ -122,7 +125,7 @@ export function pathProducer(argv: readonly string[], place: CommandPlace): Path
   const isFolder = (path: string): boolean =>
     !path.startsWith("-") &&
     !path.includes("\n") &&
-    lstatSync(resolve(place.cwd, path), { throwIfNoEntry: false })?.isDirectory() === true;
+    withFallback(() => lstatSync(resolve(place.cwd, path)).isDirectory(), false);
   if (!folders.every(isFolder)) return undefined;
   // All added options come before the operands.
   const head = reading.argv.slice(0, reading.argv.length - options.operands.length).filter((word) => word !== "--");

@@ -1,5 +1,5 @@
-import { lstatSync } from "node:fs";
 import { relative, resolve } from "node:path";
+import { exists } from "../../files/paths.ts";
 import type { Options } from "./options.ts";
 
 const NAME = String.raw`(?:@|[\p{L}\p{N}_][\p{L}\p{N}_./+#=,%@-]*)`;
@@ -71,7 +71,7 @@ export function splitOperands(operands: readonly string[], options: Options, cwd
 
 function looksLikePath(word: string, cwd: string): boolean {
   if (/[*?[]/.test(word) || isExclusion(word)) return true;
-  return !word.includes("\0") && lstatSync(resolve(cwd, word), { throwIfNoEntry: false }) !== undefined;
+  return !word.includes("\0") && exists(resolve(cwd, word));
 }
 
 /** Exclusions can only reduce what is shown. */

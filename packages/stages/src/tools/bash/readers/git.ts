@@ -211,6 +211,9 @@ function readConfig(scene: Scene): Run | string {
   };
 }
 
+/** Options that name refs by what they are called; a tag may lead to a file. */
+const REFS_OF_ANYTHING = ["all", "branches", "tags", "remotes", "glob"];
+
 function readWalk(scene: Scene): Run | string {
   const { spec, options, name, cwd, place, top, isOuter, contents } = scene;
   const patternGiven = options.seen.has("e") || options.seen.has("f");
@@ -247,6 +250,8 @@ function readWalk(scene: Scene): Run | string {
     contents &&
     /^(?:show|diff|grep)$/.test(name) &&
     (named.length > 0 || isOuter || (store !== undefined && isTracked(top, store)));
+  const refs = REFS_OF_ANYTHING.find((option) => options.seen.has(option));
+  if (peels && refs !== undefined) return `--${refs} may show something other than a commit`;
   const shown = revisions.map(({ path, commit, text }) => (peels && path === undefined ? commit : text));
   const bare = shown.indexOf(undefined);
   if (bare !== -1) return `${revisions[bare]?.text} may be something other than a commit`;
