@@ -142,8 +142,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "git-paths-not-compared",
     file: "sandbox/after-call.ts",
-    find: "...pathsOf(watched).filter(isNew)]",
-    replace: "]",
+    find: "[...before.paths.keys(), ...pathsOf(watched)]",
+    replace: "[...before.paths.keys()].slice(0, 0)",
   },
   {
     name: "folders-remembered-too-long",

@@ -35,30 +35,30 @@ export function cleanReason(
   { mask = unchanged, redact = unchanged }: Cleaning,
 ): string {
   const clean = cleaner(redact);
-  let cleaned = mask(reason);
+  let result = mask(reason);
   const hide = (text: string, flag?: string): void => {
     // Nothing that quotes would change.
     if (PLAIN_WORD.test(text) && !FLAG.test(flag ?? "")) return;
     const shown = redactedWord(text, flag, clean);
     if (shown === text) return;
     const [hidden, marker] = difference(text, shown);
-    cleaned = hidden.length < SHORTEST ? UNSHOWN : cleaned.replaceAll(hidden, () => marker);
+    result = hidden.length < SHORTEST ? UNSHOWN : result.replaceAll(hidden, () => marker);
   };
   for (const subject of subjects) {
     if (subject.kind === "path") hide(mask(subject.real));
     if (subject.kind === "line" && subject.unread !== undefined) {
       const [hidden] = difference(subject.unread, clean(subject.unread));
       const pieces = hidden.split(/[\s"'=]+/).filter((piece) => piece.length >= SHORTEST);
-      if (pieces.some((piece) => cleaned.includes(piece))) return UNSHOWN;
+      if (pieces.some((piece) => result.includes(piece))) return UNSHOWN;
     }
     if (subject.kind !== "command") continue;
     const words = subject.argv.map((word) => mask(word));
     for (const [at, word] of words.entries()) {
       hide(word, flagBefore(words, at));
-      if (word.length > LONGEST) cleaned = cleaned.replaceAll(word, () => cut(word));
+      if (word.length > LONGEST) result = result.replaceAll(word, () => cut(word));
     }
   }
-  return cleaned;
+  return result;
 }
 
 const PLAIN_WORD = /^[\w./@+-]*$/;

@@ -1,5 +1,4 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import type { StartedCommand } from "../tools/files/started-files.ts";
 
 /** The position of a model call, from the run's journal. */
 export interface TurnPosition {
@@ -56,8 +55,8 @@ export interface ResolvedModel {
   readonly takes?: readonly string[];
   /** If it is an agent: it may be silent for as long as it likes, and the run records it. */
   readonly agent?: OutsideAgent;
-  /** How it is started, if it is an agent of another program. No run may write the files that its command names. */
-  readonly started?: StartedCommand;
+  /** How it is started, if it is an agent of another program, and its PATH. No run may write the files that its command names. */
+  readonly started?: { readonly command: readonly string[]; readonly path: string | undefined };
   /** How its provider is reached; absent for scripts, cassettes and model objects. */
   readonly access?: ProviderAccess;
   /** The provider's model for one attempt of one turn: one of a few objects, except for scripts and cassettes. */

@@ -2,8 +2,8 @@ import { isAbsolute } from "node:path";
 import type { AllowedTool, Clock, Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
 import { compileEnvelope, isScratchFolder } from "@sluice/core/gate";
 import { isObject, problemsError, statesWithin } from "@sluice/core/runtime";
-import type { CommandReach } from "../kinds/commands/run-command.ts";
 import type {
+  CommandReach,
   Sandbox,
   SandboxFault,
   SandboxMode,

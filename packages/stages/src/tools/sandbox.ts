@@ -36,6 +36,9 @@ export interface SandboxPlan {
   readonly readOnly: readonly string[];
 }
 
+/** What the command of a state may do in the sandbox. */
+export type CommandReach = Pick<SandboxPlan, "writes" | "scratch" | "network" | "readOnly">;
+
 export interface SandboxOptions {
   readonly mode: SandboxMode;
   readonly root: string;

@@ -22,7 +22,7 @@ import {
   runProcess,
 } from "../../tools/bash/process.ts";
 import { systemCode } from "../../tools/files/results.ts";
-import type { SandboxedExit, SandboxPlan } from "../../tools/sandbox.ts";
+import type { CommandReach, SandboxedExit } from "../../tools/sandbox.ts";
 import { durationText } from "../duration.ts";
 import type { CommandSpec } from "./command.ts";
 import { collectStreams, cutStreams, NO_STREAMS, SHOWN, type Streams } from "./streams.ts";
@@ -37,9 +37,6 @@ export interface CommandWorld {
   /** Runs a program in the session's sandbox. Undefined if it has none; then nothing has run. */
   walled(program: ProcessOptions, reach: CommandReach): Promise<SandboxedExit | undefined>;
 }
-
-/** What a command may do in the sandbox. */
-export type CommandReach = Pick<SandboxPlan, "writes" | "scratch" | "network" | "readOnly">;
 
 /** A command with the values of a run, as recorded before it starts; or why these cannot be arguments. */
 export type RenderedCommand =

@@ -117,7 +117,7 @@ export function existing(path: string): readonly string[] {
   return real === undefined ? [] : [real];
 }
 
-/** The links on the way of an absolute path. Whoever replaced one would decide what the path leads to. */
+/** The links on the way of an absolute path. Replacing one changes what the path leads to. */
 export function linksOn(path: string): readonly string[] {
   const links: string[] = [];
   resolveReal(path, sep, (link) => links.push(link));
