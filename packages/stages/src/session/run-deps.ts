@@ -126,7 +126,6 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const secretsOf = rememberedSecrets(env, named);
   const allow = [...(options.allow ?? [])];
-  const ownServers = startedServers(options.mcpServers ?? {}, env);
   const slots = createConcurrencySlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
   /** Names of the variables that MCP servers of this session have got. */
@@ -154,12 +153,18 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return shared;
   };
 
+  /** How the servers and these agents are started. The settings of servers were checked before. */
+  const startsOf = (agents: readonly ResolvedModel[]): readonly StartedCommand[] => [
+    ...startedServers(options.mcpServers ?? {}, env),
+    ...startedAgents(agents),
+  ];
+
   let paths: readonly string[] = [];
   /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
   const protectedPaths = (needs: ProjectNeeds, agents: readonly ResolvedModel[]): readonly string[] => {
     // A stage must not write instructions for a later one.
     const skills = needs.skills ? skillRoots(root) : [];
-    const started = [...ownServers, ...startedAgents(agents)].flatMap((one) => startedFiles(one, root));
+    const started = startsOf(agents).flatMap((one) => startedFiles(one, root));
     const now = [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files(), ...skills, ...started];
     // Frozen, since tools get it.
     if (!isSameJson(now, paths)) paths = Object.freeze(now);
@@ -171,7 +176,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     // Of what starts from the workspace only the code: a server may write its own data.
     readOnly: [
       ...[...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
-      ...[...ownServers, ...startedAgents(agents)].flatMap((one) => startedCode(one, root)),
+      ...startsOf(agents).flatMap((one) => startedCode(one, root)),
     ],
   });
 
