@@ -89,7 +89,8 @@ describe.each(["off", "try"])("with sandbox %s", (sandbox) => {
     }
     // What people write for agents is not about hooks.
     expect((await call("Write", { file_path: "CLAUDE.md", content: "Be brief.\n" })).ok).toBe(true);
-    expect((await call("Write", { file_path: ".claude/commands/a.md", content: "a\n" })).ok).toBe(true);
+    for (const file of [".claude/commands/a.md", ".opencode/command/a.md"])
+      expect((await call("Write", { file_path: file, content: "a\n" })).ok, file).toBe(true);
     expect((await call("Write", { file_path: ".github/workflows/a.yml", content: "a: 1\n" })).ok).toBe(true);
   });
 
