@@ -115,6 +115,9 @@ describe("tools that are wider than those of the author", () => {
     ["Bash(npm test *)", "Bash(npm test --reporter=./docs/evil.mjs)"],
     ["Bash(npm test *)", "Bash(npm test --prefix=docs *)"],
     ["Bash(npm test *)", "Bash(npm test --run)"],
+    ["Bash(npm test *)", "Bash(npm test deploy)"],
+    ["Bash(npm run *)", "Bash(npm run unit deploy *)"],
+    ["Bash(mvn test *)", "Bash(mvn test deploy)"],
     ["Bash(pytest *)", "Bash(pytest @docs/args.txt *)"],
     ["Bash(git log *)", "Bash(git log --output=x)"],
     ["Bash(git branch *)", "Bash(git branch)"],
@@ -129,6 +132,14 @@ describe("tools that are wider than those of the author", () => {
     expect(await refusedWith(document, { tools: [wide] })).toContain("authored-tool");
   });
 
+  test.each([
+    ["Bash(pytest tests/unit *)", "Bash(pytest *)"],
+    ["Bash(npm run unit)", "Bash(npm run *)"],
+    ["Bash(make check)", "Bash(make *)"],
+  ])("but %s is within %s", (narrow, wide) => {
+    expect(isCovered(narrow, [wide])).toBe(true);
+  });
+
   test("more words for a program that counts as reading", () => {
     for (const name of [...READERS.keys(), "awk", "find", "git", "jq", "sed", "tree", "xxd"])
       expect([name, isCovered(`Bash(${name} a b)`, [`Bash(${name} *)`])]).toEqual([name, false]);
@@ -139,17 +150,12 @@ describe("tools that are wider than those of the author", () => {
     expect(await refusedWith(agent({ allowed_tools: ["Bash"] }), allow)).toContain("would read every file");
   });
 
-  test.each([
-    "Read",
-    "Read(docs/**)",
-    "Edit(src/**)",
-    "Edit(src/a/*.ts)",
-    "Bash(npm test *)",
-    "Bash(npm test unit *)",
-    "Grep(docs/*.md)",
-  ])("but %s is narrower", async (pattern) => {
-    expect(await runs(agent({ allowed_tools: [pattern] }))).toBe(true);
-  });
+  test.each(["Read", "Read(docs/**)", "Edit(src/**)", "Edit(src/a/*.ts)", "Bash(npm test *)", "Grep(docs/*.md)"])(
+    "but %s is narrower",
+    async (pattern) => {
+      expect(await runs(agent({ allowed_tools: [pattern] }))).toBe(true);
+    },
+  );
 
   test.each([
     ["allowed_commands", { allowed_tools: ["Bash"], allowed_commands: ["rm -rf"] }],

@@ -1,5 +1,5 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { type ActScope, done, pipeline, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { externalAgent, externalAgents } from "@sluice/gateway";
@@ -127,10 +127,35 @@ test("a program that PATH finds in the workspace, or would find there first, can
   const verdicts = await attacked({
     root,
     command: ["agent"],
-    path: [join(root, "earlier"), join(root, "bin"), join(root, "later"), "/usr/bin"].join(delimiter),
+    path: [join(root, "earlier"), "/usr/bin", join(root, "bin"), join(root, "later")].join(delimiter),
     calls: [write("bin/agent"), write("earlier/agent"), write("later/agent"), write("bin/other")],
   });
   expect(verdicts).toEqual(["Write limit", "Write limit", "Write approved", "Write approved"]);
+  expect(stolen(root)).toBe("nothing");
+});
+
+test("the interpreter that a program names by env is found outside of the workspace first", async () => {
+  const root = workspace({ "bin/agent": "#!/usr/bin/env node\nprocess.exit(1);\n" });
+  const path = [join(root, "bin"), dirname(process.execPath), "/usr/bin"].join(delimiter);
+  const content = "#!/bin/sh\nprintf %s $KEY > stolen\n";
+  const write = ["Write", { file_path: "bin/node", content }] as const;
+  await attacked({ root, command: ["agent"], path, calls: [write, ["Bash", { command: "chmod +x bin/node" }]] });
+  expect(stolen(root)).toBe("nothing");
+});
+
+test.skipIf(!hasWall())("a folder of PATH in the workspace that is a link out of it cannot be replaced", async () => {
+  const elsewhere = workspace({ "bin/agent": `#!${process.execPath}\nprocess.exit(1);\n` });
+  const root = workspace({}, { ".venv": elsewhere });
+  await attacked({
+    root,
+    command: ["agent"],
+    path: [join(root, ".venv/bin"), "/usr/bin", "/bin"].join(delimiter),
+    calls: [
+      ["Write", { file_path: "evil/bin/agent", content: EVIL }],
+      ["Bash", { command: "chmod +x evil/bin/agent && rm .venv && mv evil .venv" }],
+    ],
+    sandbox: "require",
+  });
   expect(stolen(root)).toBe("nothing");
 });
 
@@ -185,20 +210,31 @@ test("the files of a command are those that it names, as they are named and wher
   const files = (...command: string[]) =>
     startedFiles({ command, path: undefined }, root).map((path) => path.slice(root.length + 1));
   expect(files("current/notify")).toEqual(["current/notify", "releases/1/notify"]);
-  expect(files("node", "missing.mjs", "--config=settings.yaml", "text", "a b.txt", "tools", "-x")).toEqual([
-    ...["missing.mjs", "settings.yaml", "a b.txt"],
+  expect(files("server", "missing.mjs", "--config=a b.txt", "text", "settings.yaml", "tools", "-x")).toEqual([
+    ...["missing.mjs", "a b.txt"],
   ]);
-  expect(files("sh", "scripts/notify", "docs/out")).toEqual(["scripts/notify"]);
   expect(files("curl", "https://example.com/a.js", "x".repeat(300), "y.js ".repeat(100))).toEqual([]);
-  const modules = workspace({ "dist/server.js": "", "tool/package.json": "", "pkg/__main__.py": "", "hook.cjs": "" });
-  const completed = (...command: string[]) =>
-    startedFiles({ command, path: undefined }, modules).map((path) => path.slice(modules.length + 1));
-  expect(completed("node", "--import", `file://${modules}/hook.cjs`, "dist/server", "tool")).toEqual([
-    ...["hook.cjs", "dist/server.js", "tool/package.json"],
-  ]);
-  expect(completed("node", "-r./hook.cjs", "-e", "1")).toEqual(["hook.cjs"]);
-  expect(completed("python3.12", "-m", "pkg")).toEqual(["pkg/__main__.py"]);
-  expect(completed("server", "tool")).toEqual([]);
+  const modules = workspace({
+    ...{ "dist/server.js": "", "pkg/__main__.py": "", "hook.cjs": "", "scripts/notify": "" },
+    "tool/package.json": JSON.stringify({ main: "out/main" }),
+  });
+  const among = (wanted: readonly string[], ...command: string[]) => {
+    const found = startedFiles({ command, path: undefined }, modules).map((path) => path.slice(modules.length + 1));
+    return wanted.filter((path) => !found.includes(path));
+  };
+  // Also what Node.js and Python would take in place of it.
+  const wanted = ["hook.cjs", "dist/server", "dist/server.js", "dist/server.json"];
+  expect(among(wanted, "node", "--import", `file://${modules}/hook.cjs`, "dist/server")).toEqual([]);
+  expect(
+    among(["tool/package.json", "tool/out/main.js", "tool/index.js"], "/usr/bin/env", "A=1", "node", "tool"),
+  ).toEqual([]);
+  expect(among(["hook.cjs"], "node", "-r./hook.cjs", "-e", "1")).toEqual([]);
+  expect(among(["pkg/__main__.py", "pkg.py"], "python3.12", "-m", "pkg")).toEqual([]);
+  expect(among(["pkg/__main__.py"], "python3", "-mpkg")).toEqual([]);
+  expect(among(["scripts/notify"], "sh", "scripts/notify")).toEqual([]);
+  // Further words are its arguments.
+  expect(among(["docs/index.js"], "node", "dist/server", "docs")).toEqual(["docs/index.js"]);
+  expect(among(["tool/package.json"], "server", "tool")).toEqual(["tool/package.json"]);
   rmSync(join(root, "current"));
   expect(files("current/notify")).toEqual(["current/notify"]);
 });

@@ -102,6 +102,8 @@ describe("a reason that repeats words of the call does not show what redaction h
     "cat 'DB_PASSWORD=two words9/../../../x'",
     "echo x > 'DB_PASSWORD=two words9'",
     "DB_PASSWORD='two words9' git log",
+    "git show 'A_TOKEN=two1' 'DB_PASSWORD=two1 words9'",
+    `git show 'DB_PASSWORD=${"two ".repeat(29)}words9 x'`,
   ])("%s", (line) => {
     const reason = reasonFor(line);
     expect(reason).not.toBe("allowed");

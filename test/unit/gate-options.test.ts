@@ -163,7 +163,7 @@ describe("a rule with a * covers no word that may run a program or write a file"
       "pytest --junitxml=x",
     ],
     // Older versions evaluate it.
-    ["pytest *", "pytest -m breakpoint()", "pytest -k 'x or exit (1)'", "pytest -m '(a)(b)'"],
+    ["pytest *", "pytest -m breakpoint()", "pytest -k 'x or exit (1)'", "pytest -m '(a)(b)'", "pytest -k 'éor(x)'"],
     ["npm run *", "npm run unit -- init docs", "npm run unit inspect a.js"],
     ["pytest *", "pytest --rootdir x", "pytest --tb ./x", "pytest --pdbcls=a:b", "pytest -W error::x.Y", "pytest A=1"],
     [
@@ -250,6 +250,12 @@ describe("a rule with a * covers no word that may run a program or write a file"
     ["./node_modules/mocha/bin/mocha.js *", "./node_modules/mocha/bin/mocha.js inspect a.js"],
     ["npm --prefix web test *", "npm --prefix web test inspect"],
     ["npm exec make *", "npm exec make 'x;y'"],
+    ["npx mocha@10 *", "npx mocha@10 inspect a.js"],
+    ["npx _mocha *", "npx _mocha init docs"],
+    ["python3 -munittest *", "python3 -munittest code.interact"],
+    ["python3 -m unittest.main *", "python3 -m unittest.main code.interact"],
+    ["mvnd test *", "mvnd test deploy"],
+    ["go-task test *", "go-task test 'a;b'"],
     ["bmake *", "bmake 'x;y'"],
     // A recipe may use its words as they are.
     ["just test *", "just test 'a; touch PWN'", "just test 'a > b'", "just test 'a -p x'"],
@@ -262,7 +268,17 @@ describe("a rule with a * covers no word that may run a program or write a file"
       "npm install --ignore-scripts true",
     ],
     ["tool *", "tool --verbose false"],
-    ["tool --dry-run *", "tool --dry-run 0", "tool --dry-run ''", "tool --dry-run No", "tool --dry-run off"],
+    [
+      "tool --dry-run *",
+      "tool --dry-run 0",
+      "tool --dry-run ''",
+      "tool --dry-run No",
+      "tool --dry-run off",
+      "tool --dry-run 0.0",
+      "tool --dry-run 00",
+      "tool --dry-run -0x0",
+      "tool --dry-run f",
+    ],
     ["npm testx *", "npm testx -- --grep adds"],
     ["npm run *", "npm run build -- --grep adds"],
     ["/usr/bin/make *", "/usr/bin/make 'a>b'"],
@@ -446,4 +462,9 @@ describe("a rule that names options of npm", () => {
   ])("%s: and not %s for %j", (rule, line, script) => {
     expect(run(rule, line, script)).toBe("ask");
   });
+});
+
+test("a name of a test of any length takes time in proportion to it", () => {
+  const line = `python3 -m unittest ${"test_a_test.".repeat(1_000)}x`;
+  expect(under("python3 -m unittest *", line)).toBe("ask");
 });

@@ -15,5 +15,6 @@ export { bundledPipelines, loadCodeReview } from "./pipelines/bundled.ts";
 export { AGENT_GONE } from "./replay/absent-agents.ts";
 export { probeSandbox, readSandboxSettings, SANDBOX_MODES } from "./sandbox/session-sandbox.ts";
 export { builtinTools } from "./tools/builtin-tools.ts";
+export { outsideFirst } from "./tools/files/paths.ts";
 export { startedFiles } from "./tools/files/started-files.ts";
 export { readMcpServers } from "./tools/mcp/config.ts";

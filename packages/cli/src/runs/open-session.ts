@@ -12,7 +12,7 @@ import {
   type SessionOptions,
 } from "@sluice/stages";
 import { environmentSecrets, environmentWithoutSecrets } from "@sluice/stages/environment-secrets";
-import { startedFiles } from "@sluice/stages/runtime";
+import { outsideFirst, startedFiles } from "@sluice/stages/runtime";
 import { type Environment, stateFolder } from "@sluice/tui/user";
 import { eventsOf, textsAt } from "@sluice/view/words";
 import { notifiedSession } from "../notify/notified-session.ts";
@@ -59,7 +59,8 @@ export function openSession(
   const onProviderFault = flags.onProviderFault ?? plan.kept?.onProviderFault ?? config?.settings.onProviderFault;
   const state = realPath(stateFolder(env));
   const traffic = trafficOf(plan, flags, here, place.cwd);
-  const notifiers = notify.flatMap(({ command = [] }) => startedFiles({ command, path: env.PATH }, place.cwd));
+  const path = env.PATH === undefined ? undefined : outsideFirst(env.PATH, place.cwd);
+  const notifiers = notify.flatMap(({ command = [] }) => startedFiles({ command, path }, place.cwd));
   const session = createSession({
     ...(model === undefined ? {} : { model: model.id }),
     traffic: withExternalAgents(traffic?.traffic, {
@@ -100,7 +101,7 @@ export function openSession(
     return createNotifier({
       options: notify,
       cwd: place.cwd,
-      env: environmentWithoutSecrets(env, secrets, passEnv),
+      env: { ...environmentWithoutSecrets(env, secrets, passEnv), ...(path === undefined ? {} : { PATH: path }) },
       clock: systemClock,
       mask: (value) => redactJson(known.json(value)),
       line: (words) => commandLine(words, place, here, env),

@@ -35,29 +35,32 @@ export function cleanReason(
   { mask = unchanged, redact = unchanged }: Cleaning,
 ): string {
   const clean = cleaner(redact);
-  let result = mask(reason);
+  const hidden: (readonly [text: string, marker: string])[] = [];
+  const long: string[] = [];
   const hide = (text: string, flag?: string): void => {
-    // Nothing that quotes would change.
-    if (PLAIN_WORD.test(text) && !FLAG.test(flag ?? "")) return;
-    const shown = redactedWord(text, flag, clean);
-    if (shown === text) return;
-    const [hidden, marker] = difference(text, shown);
-    result = hidden.length < SHORTEST ? UNSHOWN : result.replaceAll(hidden, () => marker);
+    // Redaction of the reason finds the rest: quotes would change nothing.
+    const isPlain = PLAIN_WORD.test(text) && !FLAG.test(flag ?? "");
+    const shown = isPlain ? text : redactedWord(text, flag, clean);
+    if (shown !== text) hidden.push(difference(text, shown));
+    if (shown.length > LONGEST) long.push(shown);
   };
+  let result = mask(reason);
   for (const subject of subjects) {
     if (subject.kind === "path") hide(mask(subject.real));
     if (subject.kind === "line" && subject.unread !== undefined) {
-      const [hidden] = difference(subject.unread, clean(subject.unread));
-      const pieces = hidden.split(/[\s"'=]+/).filter((piece) => piece.length >= SHORTEST);
+      const [whole] = difference(subject.unread, clean(subject.unread));
+      const pieces = whole.split(/[\s"'=]+/).filter((piece) => piece.length >= SHORTEST);
       if (pieces.some((piece) => result.includes(piece))) return UNSHOWN;
     }
     if (subject.kind !== "command") continue;
     const words = subject.argv.map((word) => mask(word));
-    for (const [at, word] of words.entries()) {
-      hide(word, flagBefore(words, at));
-      if (word.length > LONGEST) result = result.replaceAll(word, () => cut(word));
-    }
+    for (const [at, word] of words.entries()) hide(word, flagBefore(words, at));
   }
+  if (hidden.some(([text]) => text.length < SHORTEST)) return UNSHOWN;
+  // The longest first, since one may be part of another.
+  for (const [text, marker] of hidden.toSorted((a, b) => b[0].length - a[0].length))
+    result = result.replaceAll(text, () => marker);
+  for (const word of long) result = result.replaceAll(word, () => cut(word));
   return result;
 }
 

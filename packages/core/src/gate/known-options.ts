@@ -20,8 +20,8 @@ const ANY_COMMAND =
   "-- --verbose --quiet --silent --help --version --color --colors --no-color --no-colors --color:auto|always|never|yes|no";
 
 /** Names of modules and folders of tests. */
-const TEST_MODULE = String.raw`(?:tests?|test_\w+|\w+_tests?|unit|integration|functional|e2e)`;
-const TEST_MODULES = String.raw`(?:tests|test_\w+|\w+_tests?)(?:\.${TEST_MODULE})*`;
+const TEST_MODULE = String.raw`(?:tests?|test_\w+|(?!test_)\w+_tests?|unit|integration|functional|e2e)`;
+const TEST_MODULES = String.raw`(?:tests|test_\w+|(?!test_)\w+_tests?)(?:\.${TEST_MODULE})*`;
 
 const COMMANDS: readonly KnownCommand[] = [
   {
@@ -91,7 +91,7 @@ const COMMANDS: readonly KnownCommand[] = [
   {
     begins: "pytest",
     options:
-      "-q -v -x -s -l -h -V -k:([^(]|(?<=^|\\(|\\b(and|or|not)\\s*)\\()* -m:([^(]|(?<=^|\\(|\\b(and|or|not)\\s*)\\()* -n: -r: -p:no\\x3a[a-z_]+ --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
+      "-q -v -x -s -l -h -V -k:([^(]|(?<=^|\\(|(?<![^\\s()])(and|or|not)\\s*)\\()* -m:([^(]|(?<=^|\\(|(?<![^\\s()])(and|or|not)\\s*)\\()* -n: -r: -p:no\\x3a[a-z_]+ --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
       "--new-first --sw --stepwise --stepwise-skip --co --collect-only --exitfirst --maxfail: --durations: --durations-min: " +
       "--no-header --no-summary --showlocals --no-showlocals --capture:fd|sys|no|tee-sys --show-capture: --full-trace " +
       "--disable-warnings --disable-pytest-warnings --strict-markers --strict-config --runxfail --markers --fixtures " +
@@ -321,19 +321,22 @@ function riskyWordIn(
 
 /** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
 function turnsOff(word: string, before = ""): boolean {
-  return before.startsWith("-") && /^(?:|0|false|true|null|no|off)$/i.test(word);
+  return (
+    before.startsWith("-") && /^(?:|[-+]?(?:0x0+|0[0.]*|\.0+)(?:e\d+)?|false|true|null|nil|none|no?|off|f)$/i.test(word)
+  );
 }
 
 /** What no word may hold that a program puts into the command line of a shell. */
 function signsOf(program: string): RegExp | undefined {
   if (/^(?:npm|npx|pnpm|pnpx|yarn)$/.test(program)) return MANAGER_SIGNS;
   if (/^bunx?$/.test(program)) return BUN_SIGNS;
-  return /^(?:(?:[bgp]|re)?make|just|task)$/.test(program) ? NO_GOAL : undefined;
+  return /^(?:(?:[bgp]|re)?make|just|(?:go-)?task)$/.test(program) ? NO_GOAL : undefined;
 }
 
-/** Without its folder and the ending of a script: `./node_modules/mocha/bin/mocha.js`. */
+/** Without its folder, version and ending: `./node_modules/mocha/bin/_mocha.js`, `mocha@10`, `-munittest`. */
 function programName(path = ""): string {
-  return path.slice(path.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
+  const name = path.slice(path.lastIndexOf("/") + 1).replace(/(?<=.)@.*|\.[cm]?js$/g, "");
+  return name.replace(/^(?:_|-m)(?=\w)|(?<=^unittest)\.(?:__)?main(?:__)?$|(?<=^mvn)d$/g, "");
 }
 
 function knownCommand(argv: readonly string[]): KnownCommand | undefined {

@@ -2,7 +2,7 @@ import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { dirname, join, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { linksOn, resolveReal } from "../tools/files/paths.ts";
+import { linksOn, outsideFirst, resolveReal } from "../tools/files/paths.ts";
 import type { StartedCommand } from "../tools/files/started-files.ts";
 import type { McpServers } from "../tools/mcp/config.ts";
 
@@ -46,10 +46,10 @@ export function ownCode(): readonly string[] {
 }
 
 /** How the MCP servers are started. */
-export function startedServers(servers: McpServers, env: Readonly<Record<string, string | undefined>>) {
+export function startedServers(servers: McpServers, PATH: string | undefined, root: string) {
   return Object.values(servers).flatMap((server): readonly StartedCommand[] => {
     if ("url" in server) return [];
     const { command, args = [], cwd } = server;
-    return [{ command: [command, ...args], cwd, path: server.env?.PATH ?? env.PATH }];
+    return [{ command: [command, ...args], cwd, path: server.env?.PATH ?? (PATH && outsideFirst(PATH, root)) }];
   });
 }

@@ -155,7 +155,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   /** How the servers and these agents are started. The settings of servers were checked before. */
   const startsOf = (agents: readonly ResolvedModel[]): readonly StartedCommand[] => [
-    ...startedServers(options.mcpServers ?? {}, env),
+    ...startedServers(options.mcpServers ?? {}, env.PATH, root),
     ...startedAgents(agents),
   ];
 

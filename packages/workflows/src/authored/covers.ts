@@ -53,7 +53,7 @@ const RUNNERS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Whether a command has the words of another one and more: `npm test unit *` is within `npm test *`. In a stage that may not
+ * Whether a command has the words of another one and more: `pytest unit *` is within `pytest *`. In a stage that may not
  * write, the gate takes words for a rule that it does not take for a `*`, such as options, settings and `mvn test deploy`. So no word
  * may be one.
  */
@@ -64,8 +64,12 @@ function isLongerCommand(scope: string, wide: string): boolean {
   const [program = "", ...more] = own.split(" ");
   if (own === words) return own !== scope || RUNNERS.has(program);
   if (!RUNNERS.has(program) || !own.startsWith(`${words} `)) return false;
+  // What a script of package.json does with further words is known only in the workspace.
+  if (PACKAGE_MANAGER.test(program) && !(more.length === 2 && more[0] === "run")) return false;
   return !more.some((word) => /^[-@]|=/.test(word)) && takesForStar(own.split(" "), wide);
 }
+
+const PACKAGE_MANAGER = /^(?:npm|pnpm|yarn|bun)$/;
 
 /** Whether a stage that may not write runs this command under a rule, without a sandbox. */
 function takesForStar(argv: readonly string[], rule: string): boolean {

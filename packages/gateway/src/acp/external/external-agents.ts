@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import type { ModelTraffic, ResolvedModel, SandboxMode, TrafficScope, TurnPosition } from "@sluice/stages";
+import { outsideFirst } from "@sluice/stages/runtime";
 import { modelOfAgent } from "../../run/agent-model.ts";
 import { type AgentThread, createAgentThread } from "./agent-thread.ts";
 import { agentOfId, type ExternalAgent } from "./external-agent.ts";
@@ -60,6 +61,8 @@ function agentAsModel(
   const passed = Object.entries(env).flatMap(([key, value]) =>
     value !== undefined && (COMMON.test(key) || passEnv.includes(key)) ? [[key, value] as const] : [],
   );
+  // A run may have created programs in the folders of PATH that are in the workspace.
+  const path = env.PATH === undefined ? {} : { PATH: outsideFirst(env.PATH, root) };
   const threads = new Map<string, AgentThread>();
   const open = (key: string, runId: string): AgentThread => {
     const known = threads.get(key);
@@ -68,7 +71,7 @@ function agentAsModel(
       agent,
       cwd: root,
       // The commands that answer requests refuse to work for a process with this variable.
-      env: { ...Object.fromEntries(passed), SLUICE_RUN: runId },
+      env: { ...Object.fromEntries(passed), ...path, SLUICE_RUN: runId },
       sandbox: { mode: sandbox, hidden: [...new Set([...absent(), ...hidden])] },
       version,
       clock,
@@ -86,7 +89,7 @@ function agentAsModel(
     id: `agent:${name}`,
     secrets: passEnv.flatMap((variable) => env[variable] ?? []),
     agent: { name, class: agent.accept ?? "hard", started: true },
-    started: { command: agent.command, path: agent.env?.PATH ?? env.PATH },
+    started: { command: agent.command, path: agent.env?.PATH ?? path.PATH },
     at: (position) => {
       const { runId = "" } = position;
       const key = keyOf(position);

@@ -9,7 +9,7 @@ import {
   type Stats,
   statSync,
 } from "node:fs";
-import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
+import { delimiter, dirname, isAbsolute, join, parse, relative, sep } from "node:path";
 import type { Subject, ToolCall, Workspace } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { fault, systemCode, withFallback } from "./results.ts";
@@ -115,6 +115,13 @@ export function realPath(path: string): string | undefined {
 export function existing(path: string): readonly string[] {
   const real = realPath(path);
   return real === undefined ? [] : [real];
+}
+
+/** A PATH with the folders of the workspace last, so that they cannot decide what `env node` finds, and without relative ones. */
+export function outsideFirst(path: string, root: string): string {
+  const folders = path.split(delimiter).filter((folder) => isAbsolute(folder));
+  const inside = folders.filter((folder) => [folder, ...existing(folder)].some((one) => contains(root, one)));
+  return [...folders.filter((folder) => !inside.includes(folder)), ...inside].join(delimiter);
 }
 
 /** The links on the way of an absolute path. Replacing one changes what the path leads to. */

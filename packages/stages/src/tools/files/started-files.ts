@@ -1,6 +1,8 @@
 // The files that a program starts from. A run that wrote one would decide what starts next, with the keys of that program.
 
 import { basename, delimiter, dirname, extname, resolve, sep } from "node:path";
+import { field, parseJson } from "@sluice/core";
+import { readSmallFile } from "../search/gitignore.ts";
 import { contains, isFile, isProgram, resolveReal } from "./paths.ts";
 
 /** How a program is started. */
@@ -14,26 +16,22 @@ export interface StartedCommand {
 }
 
 /**
- * The files that a command names: its program, and arguments such as `server.mjs`, `-r./hook.js` and `--config=a.json`, as Node.js and
- * Python complete them: `dist/server`, `.`, `-m server`. Also files that do not exist yet, such as the output of a build, if they are
- * written as code, settings or a script. Each as it is named, and where that leads.
+ * The files that a command names: its program, and arguments such as `server.mjs`, `-r./hook.js` and `--config=a.json`. Of Node.js and
+ * Python also what they execute for `dist/server`, `.` and `-m server`. With files of code that do not exist yet, such as the output
+ * of a build. Each as it is named, and where that leads.
  */
 export function startedFiles({ command, cwd = ".", path }: StartedCommand, root: string): readonly string[] {
-  const [program = "", ...args] = command;
+  const start = command.findIndex((word) => !/^env$|\/env$|^\w+=/.test(word));
+  const [program = "", ...args] = command.slice(start);
   const from = resolve(root, cwd);
   const own = program.includes("/") ? [resolve(root, program)] : foundByPath(program, from, path, root);
-  const completes = INTERPRETERS.test(basename(program));
-  const named = args.flatMap((arg, at) => {
+  const named = args.flatMap((arg) => {
     if (arg.length > LONGEST_WORD) return [];
     const words = [arg, arg.slice(arg.indexOf("=") + 1), arg.replace(/^-[a-zA-Z]/, "")].map(withoutScheme);
-    const isNamed = (word: string): boolean =>
-      FILE_NAME.test(word) || (at === 0 && SCRIPT_PATH.test(word)) || isFile(resolve(from, word));
-    const found = words.filter(isNamed).map((word) => resolve(from, word));
-    if (found.length > 0 || !completes) return found;
-    const base = resolve(from, args[at - 1] === "-m" ? arg.replaceAll(".", "/") : arg);
-    return arg.startsWith("-") ? [] : COMPLETED.map((ending) => `${base}${ending}`).filter(isFile);
+    return words.map((word) => resolve(from, word)).filter((file) => isFile(file) || MISSING_CODE.test(file));
   });
-  return [...new Set([...own, ...named].flatMap(withTarget))];
+  const scripts = INTERPRETERS.test(basename(program)) ? scriptFiles(args, from) : [];
+  return [...new Set([...own, ...named, ...scripts].flatMap(withTarget))];
 }
 
 /** Those of `startedFiles` that are executed, and not data such as a database, which a server may write itself. */
@@ -44,16 +42,42 @@ export function startedCode(started: StartedCommand, root: string): readonly str
 
 /** In characters. Longer words are texts. */
 const LONGEST_WORD = 250;
-/** Programs that complete the name of what they execute, and the endings that they try. */
-const INTERPRETERS = /^(?:node|nodejs|bun|deno|tsx|ts-node|python[\d.]*|pypy[\d.]*)$/;
+const MISSING_CODE = /^[^\s:]*\.(?:[cm]?[jt]sx?|py|rb|sh|pl|php|lua|jar|exe|wasm)$/i;
+const INTERPRETERS =
+  /^(?:node|nodejs|bun|deno|tsx|ts-node|python[\d.]*|pypy[\d.]*|ruby|perl|php|lua|(?:ba|da|z|k|fi)?sh)$/;
+/** What Node.js and Python try behind the name of a script or a module. */
 const COMPLETED = [
-  ...[".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".json", ".py"],
-  ...["/index.js", "/index.cjs", "/index.ts", "/package.json", "/__main__.py", "/__init__.py"],
+  ...["", ".js", ".json", ".node", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py"],
+  ...["/package.json", "/index.js", "/index.json", "/index.cjs", "/index.ts", "/__main__.py", "/__init__.py"],
 ];
-/** An argument that names code or settings, whether it exists or not. */
-const FILE_NAME = /^(?!-)[^\s:]*\.(?:[cm]?[jt]sx?|py|rb|sh|pl|php|lua|jar|exe|wasm|json[c5]?|ya?ml|toml)$/i;
-/** A path that may be the script of an interpreter. */
-const SCRIPT_PATH = /^(?!-)[^\s:]*\/[^\s:/]+$/;
+
+/**
+ * What an interpreter may execute for the words that name its script or module. Of what is missing only up to the first word that
+ * something exists for: the next ones are arguments of the script.
+ */
+function scriptFiles(args: readonly string[], from: string): readonly string[] {
+  let isFound = false;
+  return args.flatMap((arg, at) => {
+    const module = /^-[a-zA-Z]*m(.*)$/.exec(arg)?.[1];
+    if ((module === undefined && arg.startsWith("-")) || !/^[\w./@+:-]{1,250}$/.test(arg)) return [];
+    const name = module === undefined ? withoutScheme(arg) : (module || (args[at + 1] ?? "")).replaceAll(".", "/");
+    const base = resolve(from, name);
+    const bases = [base, ...mainOf(base).map((main) => resolve(base, main))];
+    const files = bases.flatMap((one) => COMPLETED.map((ending) => `${one}${ending}`));
+    const present = files.filter(isFile);
+    if (isFound) return present;
+    const isValue = module === undefined && args[at - 1]?.startsWith("-") === true;
+    isFound = present.length > 0 && !isValue;
+    return files;
+  });
+}
+
+/** What the package.json of a folder names as its script. */
+function mainOf(folder: string): readonly string[] {
+  const manifest = parseJson(readSmallFile(resolve(folder, "package.json")) ?? "");
+  const main = manifest.ok ? field(manifest.value, "main") : undefined;
+  return typeof main === "string" ? [main] : [];
+}
 
 /** What a program's name stands for in the workspace, or will stand for once it exists: the folders of PATH are searched in order. */
 function foundByPath(program: string, cwd: string, path: string | undefined, root: string): readonly string[] {
@@ -62,7 +86,8 @@ function foundByPath(program: string, cwd: string, path: string | undefined, roo
   const found = files.findIndex(isProgram);
   return files.slice(0, found === -1 ? undefined : found + 1).filter((file) => {
     const folder = resolveReal(dirname(file), root);
-    return folder.ok && contains(root, folder.real);
+    // A folder of the workspace may be a link to one elsewhere.
+    return contains(root, file) || (folder.ok && contains(root, folder.real));
   });
 }
 

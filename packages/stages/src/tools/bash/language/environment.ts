@@ -1,6 +1,6 @@
-import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { CallScene } from "@sluice/core";
-import { contains, resolveReal } from "../../files/paths.ts";
+import { contains, outsideFirst, resolveReal } from "../../files/paths.ts";
 import { readSmallFile } from "../../search/gitignore.ts";
 
 /** Variables that make bash run something else, read the line differently, or find other folders. */
@@ -106,13 +106,6 @@ function gitSettings(files: readonly string[], root: string, home = root): reado
     }
   }
   return [...found];
-}
-
-/** Sorts folders of the workspace last, so that they cannot decide what `env node` finds, and drops relative ones. */
-function outsideFirst(path: string, root: string): string {
-  const folders = path.split(delimiter).filter((folder) => isAbsolute(folder));
-  const inside = folders.filter((folder) => contains(root, folder));
-  return [...folders.filter((folder) => !inside.includes(folder)), ...inside].join(delimiter);
 }
 
 /** Whether setting this variable has no effect on what the line does. `variables` are allowed with plain values. */

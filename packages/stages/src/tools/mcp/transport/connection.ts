@@ -2,6 +2,7 @@ import { isAbsolute, resolve } from "node:path";
 import type { MCPClient } from "@ai-sdk/mcp";
 import type { Clock, TextMask } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import { outsideFirst } from "../../files/paths.ts";
 import type { McpSettings } from "../config.ts";
 import type { ListedTool } from "../definition.ts";
 import { HttpTransport } from "./http.ts";
@@ -121,7 +122,8 @@ async function transportTo(
   const { command, args = [], cwd = ".", env: added = {} } = config;
   // A path is relative to the workspace; a bare name is looked up in PATH.
   const file = command.includes("/") && !isAbsolute(command) ? resolve(workspace, command) : command;
-  const own = { file, args, cwd: resolve(workspace, cwd), env: { ...env, ...added } };
+  const inherited = env.PATH === undefined ? env : { ...env, PATH: outsideFirst(env.PATH, workspace) };
+  const own = { file, args, cwd: resolve(workspace, cwd), env: { ...inherited, ...added } };
   const process = wall === undefined ? own : await wallServer(own, config, { root: workspace, wall });
   return new StdioTransport({ ...common, ...process, runId });
 }
