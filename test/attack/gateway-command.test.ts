@@ -76,7 +76,6 @@ describe.each(["off", "try"])("with sandbox %s", (sandbox) => {
       ".github/hooks/sluice.json",
       ".opencode/plugin/evil.js",
       ".opencode/tools/evil.ts",
-      ".opencode/opencode.json",
       "opencode.json",
     ];
     for (const file of files) {
@@ -90,7 +89,10 @@ describe.each(["off", "try"])("with sandbox %s", (sandbox) => {
     // What people write for agents is not about hooks.
     expect((await call("Write", { file_path: "CLAUDE.md", content: "Be brief.\n" })).ok).toBe(true);
     for (const file of [".claude/commands/a.md", ".opencode/command/a.md"])
-      expect((await call("Write", { file_path: file, content: "a\n" })).ok, file).toBe(true);
+      expect(await call("Write", { file_path: file, content: "a\n" }), file).toMatchObject({
+        ok: true,
+        text: expect.stringContaining("Created"),
+      });
     expect((await call("Write", { file_path: ".github/workflows/a.yml", content: "a: 1\n" })).ok).toBe(true);
   });
 

@@ -257,6 +257,7 @@ describe("a rule of a script covers the options of the program that the script r
       manifest({ test: "jest | x" }),
       manifest({ test: "(cd a && jest)" }),
       manifest({ test: "jest;" }),
+      manifest({ test: "ssh box 'cd app && jest'" }),
       manifest({ test: "A='b c' jest > out" }),
       manifest({ test: "$X" }),
     ]) {

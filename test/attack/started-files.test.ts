@@ -121,6 +121,19 @@ test.skipIf(!hasWall())("a link that a sandboxed command replaced by a folder is
   expect(() => readFileSync(join(root, "current/agent"))).toThrow("ENOENT");
 });
 
+test.skipIf(!hasWall())("what lies behind a link that a sandboxed command made is not moved", async () => {
+  const outside = workspace({ "agent.cjs": "the user's own" });
+  const root = workspace({});
+  const command = `ln -s ${outside} conf`;
+  await attacked({
+    root,
+    command: [process.execPath, "conf/agent.cjs"],
+    calls: [["Bash", { command }]],
+    sandbox: "require",
+  });
+  expect(readFileSync(join(outside, "agent.cjs"), "utf8")).toBe("the user's own");
+});
+
 test("a program that PATH finds in the workspace, or would find there first, cannot be written", async () => {
   const root = workspace({ "bin/agent": `#!${process.execPath}\nprocess.exit(1);\n` });
   const write = (file_path: string) => ["Write", { file_path, content: EVIL }] as const;

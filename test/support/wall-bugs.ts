@@ -142,7 +142,7 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "git-paths-not-compared",
     file: "sandbox/after-call.ts",
-    find: "[...before.paths.keys(), ...pathsOf(watched)]",
+    find: "[...before.paths.keys(), ...pathsOf(watched)].filter(isNew)",
     replace: "[...before.paths.keys()].slice(0, 0)",
   },
   {

@@ -132,8 +132,16 @@ describe("a reason that repeats words of the call does not show what redaction h
     expect(opaque("a name words9 that", "f DB_PASSWORD='two words9'")).toBe(
       "the reason would show what the arguments hide",
     );
+    const two = "API_TOKEN=abcd1234xyz node process.js & DB_PASSWORD=abcdefgh1 true";
+    expect(opaque("a process in the background", two)).toBe("a process in the background");
     const short = [words(["x", "--token", "ab"])];
     expect(cleanReason("x with ab does more", short, { redact: redactJson })).not.toContain("ab ");
+    expect(cleanReason("x does more", short, { redact: redactJson })).toBe("x does more");
+    expect(cleanReason("x: token=$y is no file", [words(["x", "token=$y"])], { redact: redactJson })).toBe(
+      "x: token=[redacted:token] is no file",
+    );
+    const own: Cleaning["redact"] = () => ["#"];
+    expect(cleanReason("x=yes is no file", [words(["x=yes"])], { redact: own })).toBe("# is no file");
     expect(cleanReason("known secret1", [], { mask: (text) => text.replace("secret1", "[1]") })).toBe("known [1]");
   });
 });

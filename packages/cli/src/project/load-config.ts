@@ -230,7 +230,9 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
   // Script files are relative to the workspace, whatever the current folder.
   if (script !== undefined) found.model = `scripted:${resolve(root, script)}`;
   if (store !== undefined) found.store = resolve(root, store);
-  const protectedPaths = (found.protectedPaths ?? []).map((path) => realPath(resolve(root, path)));
+  const protectedPaths = (found.protectedPaths ?? [])
+    .map((path) => resolve(root, path))
+    .flatMap((path) => [...new Set([path, realPath(path)])]);
   const names = [...pipelines.keys(), ...known];
   if (defaultPipeline !== undefined && !names.includes(defaultPipeline))
     problems.push({

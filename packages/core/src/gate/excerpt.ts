@@ -41,22 +41,26 @@ export function cleanReason(
     // Redaction of the reason finds the rest: quotes would change nothing.
     const isPlain = PLAIN_WORD.test(text) && !FLAG.test(flag ?? "");
     const shown = isPlain ? text : redactedWord(text, flag, clean);
-    if (shown !== text) hidden.push(difference(text, shown));
+    if (shown !== text) {
+      const spans = differences(text, shown);
+      const isFound = spans.length > 0 && spans.every(([span]) => span.length >= SHORTEST);
+      hidden.push(...(isFound ? spans : [[text, shown] as const]));
+    }
     if (shown.length > LONGEST) long.push(shown);
   };
   let result = mask(reason);
   for (const subject of subjects) {
     if (subject.kind === "path") hide(mask(subject.real));
     if (subject.kind === "line" && subject.unread !== undefined) {
-      const [whole] = difference(subject.unread, clean(subject.unread));
-      const pieces = whole.split(/[\s"'=]+/).filter((piece) => piece.length >= SHORTEST);
+      const spans = differences(subject.unread, clean(subject.unread));
+      const pieces = spans.flatMap(([span]) => span.split(/[\s"']+/)).filter((piece) => piece.length >= SHORTEST);
       if (pieces.some((piece) => result.includes(piece))) return UNSHOWN;
     }
     if (subject.kind !== "command") continue;
     const words = subject.argv.map((word) => mask(word));
     for (const [at, word] of words.entries()) hide(word, flagBefore(words, at));
   }
-  if (hidden.some(([text]) => text.length < SHORTEST)) return UNSHOWN;
+  if (hidden.some(([text]) => text.length < SHORTEST && result.includes(text))) return UNSHOWN;
   // The longest first, since one may be part of another.
   for (const [text, marker] of hidden.toSorted((a, b) => b[0].length - a[0].length))
     result = result.replaceAll(text, () => marker);
@@ -70,15 +74,20 @@ const FLAG = /^-/;
 const SHORTEST = 4;
 const UNSHOWN = "the reason would show what the arguments hide";
 
-/** Where two texts differ. */
-function difference(text: string, other: string): readonly [of: string, ofOther: string] {
-  const least = Math.min(text.length, other.length);
-  let start = 0;
-  while (start < least && text[start] === other[start]) start += 1;
-  let end = 0;
-  while (end < least - start && text.at(-1 - end) === other.at(-1 - end)) end += 1;
-  return [text.slice(start, text.length - end), other.slice(start, other.length - end)];
+/** What the markers of a redacted text stand for. */
+function differences(text: string, redacted: string): readonly (readonly [span: string, marker: string])[] {
+  const markers = redacted.match(MARKER) ?? [];
+  const [first = "", ...kept] = redacted.split(MARKER);
+  let at = first.length;
+  return kept.map((part, index) => {
+    const end = part === "" || index === kept.length - 1 ? text.length - part.length : text.indexOf(part, at);
+    const span = text.slice(at, Math.max(at, end));
+    at += span.length + part.length;
+    return [span, markers[index] ?? ""];
+  });
 }
+
+const MARKER = /\[redacted:[^\]]*\]/g;
 
 function cut(text: string): string {
   return text.length <= LONGEST ? text : `${text.slice(0, LONGEST).toWellFormed()}…`;

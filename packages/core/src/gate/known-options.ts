@@ -19,9 +19,8 @@ interface KnownCommand {
 const ANY_COMMAND =
   "-- --verbose --quiet --silent --help --version --color --colors --no-color --no-colors --color:auto|always|never|yes|no";
 
-/** Names of modules and folders of tests. */
-const TEST_MODULE = String.raw`(?:tests?|test_\w+|(?!test_)\w+_tests?|unit|integration|functional|e2e)`;
-const TEST_MODULES = String.raw`(?:tests|test_\w+|(?!test_)\w+_tests?)(?:\.${TEST_MODULE})*`;
+/** A module of tests, and its names. */
+const TEST_MODULE = String.raw`(?:test_\w+|(?!test_)\w+_tests?)(?:\.[A-Z]\w*(?:\.test\w*)?)?`;
 
 const COMMANDS: readonly KnownCommand[] = [
   {
@@ -105,7 +104,7 @@ const COMMANDS: readonly KnownCommand[] = [
     options:
       "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
     // It calls what a dotted name stands for, such as `code.interact` or `test_a.sys.breakpointhook`: only names of tests are covered.
-    commands: String.raw`(?!(?:discover|unittest|.*/.*|.*\.py|${TEST_MODULES}(?:\.[A-Z]\w*(?:\.test\w*)?)?)$).*`,
+    commands: String.raw`(?!(?:discover|unittest|.*/.*|.*\.py|tests|(?:tests(?:\.\w+)*\.)?${TEST_MODULE})$).*`,
     joins: true,
     names: true,
   },
@@ -208,8 +207,8 @@ const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
 const MANAGER_SIGNS = /[$`\\"\r\n]/;
 /** A script may do the same without quotes. */
 const UNKNOWN_SIGNS = /[;&|<>'$`\\"\r\n]/;
-/** The same of older versions of Bun, which also split a word at its blanks, so that it may hold an option. */
-const BUN_SIGNS = /[;&|<>'$`\\"\r\n]|\s-/;
+/** In a script, older versions of Bun also expand a word, and split it at its blanks, so that it may hold an option. */
+const BUN_SIGNS = /[;&|<>'$`\\"\r\n*?{}~()#![\]]|\s-/;
 /** What no goal or argument of a task has: a recipe may use its words as they are. */
 const NO_GOAL = /[^\w./+%:,=@-]/;
 /** A variable that a program takes from its words. */
@@ -244,19 +243,18 @@ export function riskyWord(
   return passed ?? riskyWordIn(argv, isCovered, knownCommand(argv) ?? otherForm(programs));
 }
 
-/** Of a program in a form that is not known, no option is known to be harmless, but which words name other commands of it. */
+/** Of programs in a form that is not known, no option is known to be harmless, but which words name other commands of them. */
 function otherForm(programs: readonly string[]): Omit<KnownCommand, "begins"> | undefined {
-  const found = COMMANDS.find(
-    ({ begins, commands }) =>
-      commands !== undefined &&
-      begins.split(", ").some((beginning) => {
-        const [program = "", ...more] = beginning.split(" ").map(programName);
-        // A package manager does much else.
-        const isWhole = signsOf(program) === undefined || more.every((word) => programs.includes(word));
-        return isWhole && programs.includes(program);
-      }),
-  );
-  return found === undefined ? undefined : { ...found, options: "" };
+  const isNamed = (beginning: string): boolean => {
+    const [program = "", ...more] = beginning.split(" ").map(programName);
+    // A package manager does much else.
+    const isWhole = signsOf(program) === undefined || more.every((word) => programs.includes(word));
+    return isWhole && programs.includes(program);
+  };
+  const found = COMMANDS.filter(({ begins, commands }) => commands !== undefined && begins.split(", ").some(isNamed));
+  if (found.length === 0) return undefined;
+  const commands = found.map((one) => one.commands).join("|");
+  return { options: "", commands, ...(found.every(({ names }) => names === true) ? { names: true } : {}) };
 }
 
 /** `runs` words name the script. */
@@ -284,11 +282,12 @@ function riskyWordOfScript(
   const words = isKnown ? script : [...own.slice(0, runs), "--"];
   const line = [...words, ...added.map((at) => argv[at] ?? "")];
   const isAdded = (at: number): boolean => isCovered(added[at - words.length] ?? -1);
-  const signs = [signsOf(programName(argv[0])) ?? MANAGER_SIGNS, ...(isKnown ? [] : [UNKNOWN_SIGNS])];
+  const programs = [...line.filter((_, at) => !isAdded(at)), ...(script ?? [])].map(programName);
+  const signs = [argv[0] === "bun" ? BUN_SIGNS : MANAGER_SIGNS, ...(isKnown ? [] : [UNKNOWN_SIGNS])];
+  signs.push(...programs.flatMap((program) => signsOf(program) ?? []));
   const passed = line.find((word, at) => isAdded(at) && signs.some((sign) => sign.test(word)));
   // The program may be a package manager again.
   if (passed !== undefined || isKnown) return passed ?? riskyWord(line, isAdded);
-  const programs = line.filter((_, at) => !isAdded(at)).map(programName);
   return riskyWordIn(line, isAdded, knownCommand(line) ?? otherForm(programs) ?? ANY_SCRIPT);
 }
 
@@ -310,7 +309,7 @@ function riskyWordIn(
     }
     if (values === undefined && others?.test(word) === true && isCovered(at)) return word;
     const isHarmless =
-      (values?.test(word) ?? !turnsOff(word, argv[at - 1])) &&
+      (values?.test(word) ?? !turnsOff(word, argv[at - 1], options)) &&
       (!word.startsWith("@") || isPlainAt(argv, at, command)) &&
       (!word.includes("=") || (command?.names === true && (values !== undefined || !SETTING.test(word))));
     if (!isHarmless && isCovered(at)) return word;
@@ -319,17 +318,16 @@ function riskyWordIn(
   return undefined;
 }
 
-/** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
-function turnsOff(word: string, before = ""): boolean {
-  return (
-    before.startsWith("-") && /^(?:|[-+]?(?:0x0+|0[0.]*|\.0+)(?:e\d+)?|false|true|null|nil|none|no?|off|f)$/i.test(word)
-  );
+/** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. A number may be its value. */
+function turnsOff(word: string, before = "", options: ReadonlyMap<string, KnownOption>): boolean {
+  if (!before.startsWith("-") || before === "--") return false;
+  if (/^\d+$/.test(word) && options.has(`${before}:`)) return false;
+  return /^(?:|[-+]?(?:0x0+|0[0.]*|\.0+)(?:e\d+)?|false|true|null|nil|none|no?|off|f)$/i.test(word);
 }
 
 /** What no word may hold that a program puts into the command line of a shell. */
 function signsOf(program: string): RegExp | undefined {
-  if (/^(?:npm|npx|pnpm|pnpx|yarn)$/.test(program)) return MANAGER_SIGNS;
-  if (/^bunx?$/.test(program)) return BUN_SIGNS;
+  if (/^(?:npm|npx|pnpm|pnpx|yarn|bunx?)$/.test(program)) return MANAGER_SIGNS;
   return /^(?:(?:[bgp]|re)?make|just|(?:go-)?task)$/.test(program) ? NO_GOAL : undefined;
 }
 

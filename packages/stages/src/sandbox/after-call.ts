@@ -3,6 +3,7 @@ import { cpSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync } from "
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@sluice/core/runtime";
+import { realPath } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
 import type { Mark } from "./folder-marks.ts";
@@ -41,9 +42,11 @@ export function moveAway(
     const now = stateOf(path);
     return now !== "" && now !== (before.paths.get(path) ?? "");
   };
+  // Behind a link lies what may be no file of the workspace. New links are moved themselves.
+  const isHere = (path: string): boolean => realPath(dirname(path)) === dirname(path);
   const made = marks.filter((mark) => isObeyed(mark) && !before.marks.has(mark.identity)).map(({ path }) => path);
   // Also the paths of before: a link among them may have been replaced by a folder.
-  const paths = new Set([...made, ...[...before.paths.keys(), ...pathsOf(watched)].filter(isNew)]);
+  const paths = new Set([...made, ...[...before.paths.keys(), ...pathsOf(watched)].filter(isNew)].filter(isHere));
   if (paths.size === 0) return [];
   const folder = join(store === undefined ? tmpdir() : dirname(store), "moved-away", randomUUID());
   return [...paths].flatMap((path, index) => {

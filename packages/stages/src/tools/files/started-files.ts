@@ -42,13 +42,23 @@ export function startedCode(started: StartedCommand, root: string): readonly str
 
 /** In characters. Longer words are texts. */
 const LONGEST_WORD = 250;
-const MISSING_CODE = /^[^\s:]*\.(?:[cm]?[jt]sx?|py|rb|sh|pl|php|lua|jar|exe|wasm)$/i;
+const MISSING_CODE = /^[^\s:]*(?:\/\.env(?:\.\w+)*|\.(?:[cm]?[jt]sx?|py|rb|sh|pl|php|lua|jar|exe|wasm))$/i;
 const INTERPRETERS =
   /^(?:node|nodejs|bun|deno|tsx|ts-node|python[\d.]*|pypy[\d.]*|ruby|perl|php|lua|(?:ba|da|z|k|fi)?sh)$/;
 /** What Node.js and Python try behind the name of a script or a module. */
 const COMPLETED = [
-  ...["", ".js", ".json", ".node", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py"],
-  ...["/package.json", "/index.js", "/index.json", "/index.cjs", "/index.ts", "/__main__.py", "/__init__.py"],
+  ...["", ".js", ".json", ".node", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".tsx", ".jsx", ".py"],
+  ...[
+    "/package.json",
+    "/index.js",
+    "/index.json",
+    "/index.cjs",
+    "/index.mjs",
+    "/index.ts",
+    "/index.tsx",
+    "/__main__.py",
+    "/__init__.py",
+  ],
 ];
 
 /**

@@ -29,7 +29,9 @@ const READING_GIT = Object.fromEntries(
 );
 
 /** A text that a program would have edited stays as it is. */
-const NO_EDITOR = { EDITOR: "true", VISUAL: "true", GIT_EDITOR: "true", GIT_SEQUENCE_EDITOR: "true" };
+const NO_EDITOR = { EDITOR: "true", VISUAL: "true" };
+/** In a read-only stage also where the settings of git name one. */
+const NO_GIT_EDITOR = { GIT_EDITOR: "true", GIT_SEQUENCE_EDITOR: "true" };
 
 /** Locales in which bash reads the letters that were judged; in some others a backslash can be half of a letter. */
 const READ_ALIKE = /^(?:C|POSIX|[A-Za-z_]+\.utf-?8(?:@[A-Za-z]+)?)$/i;
@@ -49,7 +51,9 @@ const HARMLESS = new Map<string, RegExp>([
 /** The environment of a command line, the same when it is judged and when it runs. */
 export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Readonly<Record<string, string>> {
   const dropped = (name: string): boolean =>
-    SHELL_VARIABLES.test(name) || (!mayWrite && (GIT_VARIABLES.test(name) || READER_VARIABLES.test(name)));
+    SHELL_VARIABLES.test(name) ||
+    /EDITOR$/.test(name) ||
+    (!mayWrite && (GIT_VARIABLES.test(name) || READER_VARIABLES.test(name)));
   const kept = Object.fromEntries(Object.entries(env).filter(([name]) => !dropped(name)));
   return {
     ...kept,
@@ -64,7 +68,15 @@ export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Rea
     GIT_TERMINAL_PROMPT: "0",
     ...NO_EDITOR,
     // Reading a repository's state refreshes its index, and may start a program that its settings name.
-    ...(mayWrite ? {} : { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", ...READING_GIT, ...foreignGit(kept, root) }),
+    ...(mayWrite
+      ? {}
+      : {
+          GIT_OPTIONAL_LOCKS: "0",
+          GIT_NO_LAZY_FETCH: "1",
+          ...NO_GIT_EDITOR,
+          ...READING_GIT,
+          ...foreignGit(kept, root),
+        }),
   };
 }
 

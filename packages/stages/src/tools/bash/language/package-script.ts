@@ -31,6 +31,8 @@ function scriptIn(text: string | undefined, name: string): readonly string[] | u
   const script = manifest?.ok === true ? field(field(manifest.value, "scripts"), name) : undefined;
   if (typeof script !== "string") return undefined;
   const commands = script.split(/&&|;/);
+  // Between quotes, a sign separates nothing.
+  if (commands.length > 1 && /["']/.test(script)) return undefined;
   if (commands.some((command) => SHELL_SIGNS.test(command))) return undefined;
   const words = (commands.at(-1) ?? "").trim().replace(SETTINGS, "");
   return words === "" ? undefined : words.split(/\s+/);
