@@ -59,7 +59,7 @@ export function openSession(
   const onProviderFault = flags.onProviderFault ?? plan.kept?.onProviderFault ?? config?.settings.onProviderFault;
   const state = realPath(stateFolder(env));
   const traffic = trafficOf(plan, flags, here, place.cwd);
-  const path = env.PATH === undefined ? undefined : outsideFirst(env.PATH, place.cwd);
+  const path = notify.length === 0 || env.PATH === undefined ? undefined : outsideFirst(env.PATH, place.cwd);
   const notifiers = notify.flatMap(({ command = [] }) => startedFiles({ command, path }, place.cwd));
   const session = createSession({
     ...(model === undefined ? {} : { model: model.id }),
