@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { sqliteHost } from "@sluice/sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { attack, attacks, bash, INSIDE, OUTSIDE, type Row, type Scene, scene } from "../support/attack.ts";
+import { approving, attack, attacks, bash, INSIDE, OUTSIDE, type Row, type Scene, scene } from "../support/attack.ts";
 
 const READING = { allowedTools: ["Bash"] } as const;
 /** Every command of the built-in list that could be made to do something else. */
@@ -677,7 +677,10 @@ describe("options and variables on the line", () => {
     expect(after.outputs[3]).toBe(`${here.root}\n`);
   });
 
-  test("the user's editor: never reads commands from a pipe", async () => {
+  test.each([
+    ["that only reads", ["Read", "Bash(git commit *)"]],
+    ["that writes files", ["Read", "Edit", "Write", "Bash(git commit *)"]],
+  ])("the user's editor in a stage %s: never reads commands from a pipe", async (_, allowedTools) => {
     const here = scene();
     repository(here);
     setting(here, "[user]\n\tname = a\n\temail = a@b");
@@ -685,13 +688,35 @@ describe("options and variables on the line", () => {
     here.put("editor.sh", "#!/bin/sh\nsh\n");
     chmodSync(here.path("editor.sh"), 0o755);
     const editor = here.path("editor.sh");
+    writeFileSync(join(here.outer, ".gitconfig"), `[core]\n\teditor = ${editor}\n`);
     const after = await attack(here, {
-      allowedTools: ["Read", "Bash(git commit *)"],
+      allowedTools,
       env: { PATH: process.env.PATH, HOME: here.outer, EDITOR: editor, VISUAL: editor, GIT_EDITOR: editor },
       calls: ["git commit -a", "git commit --allow-empty"].map((line) => bash(`echo 'touch PWN' | ${line}`)),
       mayWrite: [".git"],
     });
     expect(after.outputs.map(String).join()).toMatch(/(Aborting commit due to empty commit message.*){2}/s);
+  });
+
+  test("an editor that a granted line names itself is used", async () => {
+    const here = scene();
+    repository(here);
+    setting(here, "[user]\n\tname = a\n\temail = a@b");
+    const line = `git -c core.editor="printf message >" commit -q --allow-empty && git log -1 --format=%s`;
+    const after = await attack(here, {
+      allowedTools: ["Read"],
+      env: {
+        PATH: process.env.PATH,
+        HOME: here.outer,
+        GIT_CONFIG_COUNT: "1",
+        GIT_CONFIG_KEY_0: "a.b",
+        GIT_CONFIG_VALUE_0: "c",
+      },
+      calls: [bash(line)],
+      interactors: [approving()],
+      mayWrite: [".git"],
+    });
+    expect(after.outputs).toEqual([expect.stringContaining("message")]);
   });
 
   test("tags that lead to files, shown by what refs are called: never show what is not in scope", async () => {

@@ -245,6 +245,15 @@ test("the files of a command are those that it names, as they are named and wher
   expect(among(["pkg/__main__.py", "pkg.py"], "python3.12", "-m", "pkg")).toEqual([]);
   expect(among(["pkg/__main__.py"], "python3", "-mpkg")).toEqual([]);
   expect(among(["scripts/notify"], "sh", "scripts/notify")).toEqual([]);
+  const root2 = ["package.json", "index.js", "tool/package.json"];
+  expect(among(root2, "node", "dist/server", ".")).toEqual(root2);
+  expect(among(root2, "python3", "-m", "mcp_server_git", "--repository", "tool")).toEqual(root2);
+  const named = workspace({}).concat(" My: Project");
+  mkdirSync(named);
+  expect(startedFiles({ command: ["nice", "node", "agent.cjs", "--env=.env"], path: undefined }, named)).toEqual([
+    join(named, "agent.cjs"),
+    join(named, ".env"),
+  ]);
   // Further words are its arguments.
   expect(among(["docs/index.js"], "node", "dist/server", "docs")).toEqual(["docs/index.js"]);
   expect(among(["tool/package.json"], "server", "tool")).toEqual(["tool/package.json"]);

@@ -94,6 +94,25 @@ describe.skipIf(!isThere).each(wallUsers())(
       ]);
     });
 
+    test("a link that a command makes on the way to what git would obey is moved away, and not what it leads to", async () => {
+      const world = repository(user);
+      world.put("work/hooked/a.txt", "a");
+      world.own();
+      world.outside("git config core.hooksPath hooked/git-hooks; git config filter.x.smudge tools2/bin/smudge");
+      const run = await walled(user, world);
+      const { end } = await run(
+        `mkdir -p evil/git-hooks evil2/bin; echo evil > evil/git-hooks/pre-commit; echo evil > evil2/bin/smudge; echo /etc > evil/alternates
+      mv hooked was; ln -s evil hooked; ln -s evil2 tools2; rm -rf .git/objects/info; ln -s ../../evil .git/objects/info; :`,
+        WRITES,
+      );
+      expect(end.movedAway.map(({ path }) => path.slice(world.root.length + 1)).toSorted()).toEqual([
+        ...[".git/objects/info", "hooked", "tools2"],
+      ]);
+      expect(world.outside("cat evil/git-hooks/pre-commit evil2/bin/smudge evil/alternates")).toBe(
+        "evil\nevil\n/etc\n",
+      );
+    });
+
     test("what a command leaves that the host's programs would obey is moved away, and nothing else", async () => {
       const world = repository(user);
       world.put("work/vendor/lib/.gitkeep", "");

@@ -13,7 +13,7 @@ import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
 import { folderMarks, type Mark } from "./folder-marks.ts";
 import { type MissingSandbox, noProgram, noProof } from "./missing-sandbox.ts";
-import { sandboxedRepository } from "./repository.ts";
+import { obeyedPaths, sandboxedRepository } from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
@@ -238,14 +238,14 @@ function topsOf({ root, reads, writes }: SandboxPlan): readonly string[] {
 
 function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repository">): WatchedPaths {
   const areas = plan.writes.map((path) => resolve(plan.root, path));
-  const links = plan.readOnly.flatMap(linksOn);
-  const planned = [...plan.absent, ...plan.readOnly, ...links].filter((path) =>
-    areas.some((area) => contains(area, path)),
-  );
+  const planned = [...plan.absent, ...plan.readOnly];
   const isWritten = repository?.whole === true && areas.includes(plan.root);
-  if (!isWritten) return { repository: [], planned };
-  const named = [...repository.awaited, ...namedRepositories(repository.place)];
-  return { repository: repository.folders, planned: [...planned, ...named] };
+  const folders = isWritten ? repository.folders : [];
+  const named = isWritten ? [...repository.awaited, ...namedRepositories(repository.place)] : [];
+  // A link that a command makes on the way to one of these is as bad.
+  const links = [...planned, ...named, ...obeyedPaths(folders)].flatMap(linksOn);
+  const isWritable = (path: string): boolean => [...areas, ...folders].some((area) => contains(area, path));
+  return { repository: folders, planned: [...[...planned, ...links].filter(isWritable), ...named] };
 }
 
 function refuseMany(marks: readonly Mark[]): void {

@@ -28,7 +28,9 @@ export function startedFiles({ command, cwd = ".", path }: StartedCommand, root:
   const named = args.flatMap((arg) => {
     if (arg.length > LONGEST_WORD) return [];
     const words = [arg, arg.slice(arg.indexOf("=") + 1), arg.replace(/^-[a-zA-Z]/, "")].map(withoutScheme);
-    return words.map((word) => resolve(from, word)).filter((file) => isFile(file) || MISSING_CODE.test(file));
+    return words
+      .filter((word) => MISSING_CODE.test(word) || isFile(resolve(from, word)))
+      .map((word) => resolve(from, word));
   });
   const scripts = INTERPRETERS.test(basename(program)) ? scriptFiles(args, from) : [];
   return [...new Set([...own, ...named, ...scripts].flatMap(withTarget))];
@@ -42,7 +44,7 @@ export function startedCode(started: StartedCommand, root: string): readonly str
 
 /** In characters. Longer words are texts. */
 const LONGEST_WORD = 250;
-const MISSING_CODE = /^[^\s:]*(?:\/\.env(?:\.\w+)*|\.(?:[cm]?[jt]sx?|py|rb|sh|pl|php|lua|jar|exe|wasm))$/i;
+const MISSING_CODE = /^[^\s:]*(?:(?:^|\/)\.env(?:\.\w+)*|\.(?:[cm]?[jt]sx?|py|rb|sh|pl|php|lua|jar|exe|wasm))$/i;
 const INTERPRETERS =
   /^(?:node|nodejs|bun|deno|tsx|ts-node|python[\d.]*|pypy[\d.]*|ruby|perl|php|lua|(?:ba|da|z|k|fi)?sh)$/;
 /** What Node.js and Python try behind the name of a script or a module. */
@@ -61,23 +63,20 @@ const COMPLETED = [
   ],
 ];
 
-/**
- * What an interpreter may execute for the words that name its script or module. Of what is missing only up to the first word that
- * something exists for: the next ones are arguments of the script.
- */
+/** Options whose value is executed in front of the script. */
+const LOADERS = /^(?:-r|--require|--import|--loader|--experimental-loader)$/;
+
+/** What an interpreter may execute for its words, up to the script or module: the next ones are arguments of that. */
 function scriptFiles(args: readonly string[], from: string): readonly string[] {
   let isFound = false;
   return args.flatMap((arg, at) => {
     const module = /^-[a-zA-Z]*m(.*)$/.exec(arg)?.[1];
-    if ((module === undefined && arg.startsWith("-")) || !/^[\w./@+:-]{1,250}$/.test(arg)) return [];
+    if (isFound || (module === undefined && arg.startsWith("-")) || !/^[\w./@+:-]{1,250}$/.test(arg)) return [];
     const name = module === undefined ? withoutScheme(arg) : (module || (args[at + 1] ?? "")).replaceAll(".", "/");
     const base = resolve(from, name);
     const bases = [base, ...mainOf(base).map((main) => resolve(base, main))];
     const files = bases.flatMap((one) => COMPLETED.map((ending) => `${one}${ending}`));
-    const present = files.filter(isFile);
-    if (isFound) return present;
-    const isValue = module === undefined && args[at - 1]?.startsWith("-") === true;
-    isFound = present.length > 0 && !isValue;
+    isFound = module !== undefined || (files.some(isFile) && !LOADERS.test(args[at - 1] ?? ""));
     return files;
   });
 }

@@ -14,24 +14,33 @@ const READER_VARIABLES =
 /** Variables of git that may name a program, a file to write, or another repository. */
 const GIT_VARIABLES = /^GIT_(?!CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)$|CEILING_DIRECTORIES$)/;
 
-/** Settings that override the repository's in a read-only stage, so that git starts no program. */
-const READING_GIT = Object.fromEntries(
-  [
-    ["core.fsmonitor", "false"],
-    ["core.hooksPath", "/dev/null"],
-    ["log.showSignature", "false"],
-    ["safe.bareRepository", "explicit"],
-  ].flatMap(([key, value], at) => [
-    [`GIT_CONFIG_KEY_${at}`, key],
-    [`GIT_CONFIG_VALUE_${at}`, value],
-    ["GIT_CONFIG_COUNT", String(at + 1)],
-  ]),
-);
-
 /** A text that a program would have edited stays as it is. */
 const NO_EDITOR = { EDITOR: "true", VISUAL: "true" };
-/** In a read-only stage also where the settings of git name one. */
-const NO_GIT_EDITOR = { GIT_EDITOR: "true", GIT_SEQUENCE_EDITOR: "true" };
+/** Unlike variables of git, these leave it to a line to name another one. */
+const NO_GIT_EDITOR: GitSettings = [
+  ["core.editor", "true"],
+  ["sequence.editor", "true"],
+];
+
+/** Settings that override the repository's in a read-only stage, so that git starts no program. */
+const READING_GIT: GitSettings = [
+  ["core.fsmonitor", "false"],
+  ["core.hooksPath", "/dev/null"],
+  ["log.showSignature", "false"],
+  ["safe.bareRepository", "explicit"],
+];
+
+type GitSettings = readonly (readonly [key: string, value: string])[];
+
+/** The variables that set these, behind those of an environment. */
+function gitVariables(settings: GitSettings, { GIT_CONFIG_COUNT }: Readonly<Record<string, string>>) {
+  const first = /^\d{1,3}$/.test(GIT_CONFIG_COUNT ?? "") ? Number(GIT_CONFIG_COUNT) : 0;
+  const variables = settings.flatMap(([key, value], at) => [
+    [`GIT_CONFIG_KEY_${first + at}`, key],
+    [`GIT_CONFIG_VALUE_${first + at}`, value],
+  ]);
+  return Object.fromEntries([...variables, ["GIT_CONFIG_COUNT", String(first + settings.length)]]);
+}
 
 /** Locales in which bash reads the letters that were judged; in some others a backslash can be half of a letter. */
 const READ_ALIKE = /^(?:C|POSIX|[A-Za-z_]+\.utf-?8(?:@[A-Za-z]+)?)$/i;
@@ -68,15 +77,8 @@ export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Rea
     GIT_TERMINAL_PROMPT: "0",
     ...NO_EDITOR,
     // Reading a repository's state refreshes its index, and may start a program that its settings name.
-    ...(mayWrite
-      ? {}
-      : {
-          GIT_OPTIONAL_LOCKS: "0",
-          GIT_NO_LAZY_FETCH: "1",
-          ...NO_GIT_EDITOR,
-          ...READING_GIT,
-          ...foreignGit(kept, root),
-        }),
+    ...gitVariables(mayWrite ? NO_GIT_EDITOR : [...NO_GIT_EDITOR, ...READING_GIT], kept),
+    ...(mayWrite ? {} : { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", ...foreignGit(kept, root) }),
   };
 }
 
