@@ -221,6 +221,9 @@ describe("a rule of a script covers the options of the program that the script r
         unit: "jest --ci",
         all: "tsc && NODE_ENV=test A= vitest",
         env: "cross-env A=1 mocha",
+        calls: "tsc && npm run all",
+        end: "tsc;",
+        loop: "npm run loop",
       }),
     );
     here.put("docs/package.json", manifest({ test: "vitest" }));
@@ -234,6 +237,14 @@ describe("a rule of a script covers the options of the program that the script r
       ["npm run unit -- -t x", ["jest", "--ci"]],
       ["npm run all -- x", ["vitest"]],
       ["npm run env", ["mocha"]],
+      ["npm run calls -- x", ["npm", "run", "all", "\n", "vitest"]],
+      ["npm run end -- x", []],
+      [
+        "npm run loop",
+        Array.from({ length: 6 }, () => ["\n", "npm", "run", "loop"])
+          .flat()
+          .slice(1),
+      ],
       ["cd docs && npm test -- x", ["vitest"]],
       ["cd docs/deep && npm test -- x", ["vitest"]],
       ["npm test -w a -- x", nodeTest],
@@ -256,7 +267,6 @@ describe("a rule of a script covers the options of the program that the script r
       manifest({ test: 1 }),
       manifest({ test: "jest | x" }),
       manifest({ test: "(cd a && jest)" }),
-      manifest({ test: "jest;" }),
       manifest({ test: "ssh box 'cd app && jest'" }),
       manifest({ test: "A='b c' jest > out" }),
       manifest({ test: "$X" }),
@@ -277,6 +287,8 @@ describe("a rule of a script covers the options of the program that the script r
     "npm run make -- -t PWN",
     "npm run mocha -- init PWN",
     "npm run all -- init PWN",
+    "npm run calls -- init PWN",
+    "npm run end -- touch PWN",
     "npm pack --dry-run false",
     "tsc --noEmit false",
   );
@@ -286,7 +298,15 @@ describe("a rule of a script covers the options of the program that the script r
       place: ({ put }) =>
         put(
           "package.json",
-          manifest({ test: "node --test", make: "make test", mocha: "mocha", all: "A=1 mocha", deploy: "touch PWN" }),
+          manifest({
+            test: "node --test",
+            make: "make test",
+            mocha: "mocha",
+            all: "A=1 mocha",
+            calls: "npm run all",
+            end: "true;",
+            deploy: "touch PWN",
+          }),
         ),
     },
   ]);

@@ -380,11 +380,13 @@ describe("a rule with a * for a script of package.json covers the options of the
     word(
       judge("Bash", {
         allowedTools: ["npm test", "npm run", "yarn test", "pnpm test", "bun run"].map((begins) => `Bash(${begins} *)`),
-        subjects: [words(split(line), { script: script.split(" ") })],
+        subjects: [words(split(line), { script: script === "" ? [] : script.split(" ") })],
       }),
     );
 
   test.each([
+    ["npm test -- src/a.test.ts", "npm run unit \n vitest run"],
+    ["pnpm test -t adds", "pnpm run unit \n vitest run"],
     ["npm test -- -t adds --run", "vitest"],
     ["npm test -- -t 'adds two'", "jest --ci"],
     ["npm test -- @smoke", "jest"],
@@ -428,6 +430,11 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["npm run unit -- code.interact", "coverage run -m unittest"],
     ["npm run java -- deploy", "mvn clean test"],
     ["npm run java publish", "../gradlew :app:test"],
+    ["npm test -- code.interact", "npm run py \n python3 -m unittest"],
+    ["npm test -- deploy", "npm run a \n npm run b \n mvn -B -ntp test"],
+    ["npm test -- -f init out", "npm run unit \n mocha"],
+    ["npm run end -- touch", ""],
+    ["npm test -- touch", "npm run end \n"],
     ["npm run unit 'a b'", "nice make test"],
     ["bun run test '{a,--config=./p.ts}'", "vitest"],
     ["npm test -- 'x;touch PWN'", "poetry run make"],

@@ -273,13 +273,15 @@ function riskyWordOfScript(
   const added = [...argv.keys()].filter(
     (at) => at >= end || (at >= runs && !argv[at]?.startsWith("-") && !NAMES_PACKAGE.test(argv[at - 1] ?? "")),
   );
+  // Behind `;`, they would be a command of their own.
+  if (script?.length === 0) return added.map((at) => argv[at]).find((_, at) => isCovered(added[at] ?? -1));
+  const calls = script?.indexOf("\n") ?? -1;
+  const [first, called] = calls === -1 ? [script] : [script?.slice(0, calls), script?.slice(calls + 1)];
   // An option that the rule names may choose the script of another package.
   const isElsewhere = own.some((word) => word.startsWith("-") && !OWN_OF_NPM.includes(word));
   const isKnown =
-    script !== undefined &&
-    !isElsewhere &&
-    (knownCommand(script) !== undefined || lengthOf(SCRIPT_RUNNERS, script) > 0);
-  const words = isKnown ? script : [...own.slice(0, runs), "--"];
+    first !== undefined && !isElsewhere && (knownCommand(first) !== undefined || lengthOf(SCRIPT_RUNNERS, first) > 0);
+  const words = isKnown ? first : [...own.slice(0, runs), "--"];
   const line = [...words, ...added.map((at) => argv[at] ?? "")];
   const isAdded = (at: number): boolean => isCovered(added[at - words.length] ?? -1);
   const programs = [...line.filter((_, at) => !isAdded(at)), ...(script ?? [])].map(programName);
@@ -287,7 +289,7 @@ function riskyWordOfScript(
   signs.push(...programs.flatMap((program) => signsOf(program) ?? []));
   const passed = line.find((word, at) => isAdded(at) && signs.some((sign) => sign.test(word)));
   // The program may be a package manager again.
-  if (passed !== undefined || isKnown) return passed ?? riskyWord(line, isAdded);
+  if (passed !== undefined || isKnown) return passed ?? riskyWord(line, isAdded, called);
   return riskyWordIn(line, isAdded, knownCommand(line) ?? otherForm(programs) ?? ANY_SCRIPT);
 }
 

@@ -26,7 +26,7 @@ export type Subject =
       readonly why?: string;
       /** Whether its program, of git its subcommand, is known to have forms that only read: a rule with a `*` covers only these. */
       readonly hasReadingForms?: true;
-      /** Of a command that runs a script of package.json, such as `npm test`: the words of the last command of the script, if it is of plain ones. */
+      /** Of a command that runs a script of package.json, such as `npm test`: the words of the last command of the script, if it is of plain ones; behind "\n" those of the script that it calls. */
       readonly script?: readonly string[];
       /** Variables assigned in front of it (`NODE_OPTIONS=… npm test`); no rule matches such a command. */
       readonly assignments: readonly string[];

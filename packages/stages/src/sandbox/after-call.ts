@@ -2,8 +2,9 @@ import { randomUUID } from "node:crypto";
 import { cpSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
+import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { realPath } from "../tools/files/paths.ts";
+import { withFolder } from "../tools/files/open.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
 import type { Mark } from "./folder-marks.ts";
@@ -32,28 +33,28 @@ export function obeyedBefore(marks: readonly Mark[], watched: WatchedPaths): Obe
  * Moves every new obeyed path out of the workspace; those that existed before are mounted and cannot change. Throws
  * `sandbox_failed` if one cannot be moved.
  */
-export function moveAway(
+export async function moveAway(
   before: ObeyedBefore,
   marks: readonly Mark[],
   watched: WatchedPaths,
   store: string | undefined,
-): SandboxedExit["movedAway"] {
+): Promise<SandboxedExit["movedAway"]> {
   const isNew = (path: string): boolean => {
     const now = stateOf(path);
     return now !== "" && now !== (before.paths.get(path) ?? "");
   };
-  // Behind a link lies what may be no file of the workspace. New links are moved themselves.
-  const isHere = (path: string): boolean => realPath(dirname(path)) === dirname(path);
   const made = marks.filter((mark) => isObeyed(mark) && !before.marks.has(mark.identity)).map(({ path }) => path);
   // Also the paths of before: a link among them may have been replaced by a folder.
-  const paths = new Set([...made, ...[...before.paths.keys(), ...pathsOf(watched)].filter(isNew)].filter(isHere));
+  const paths = new Set([...made, ...[...before.paths.keys(), ...pathsOf(watched)].filter(isNew)]);
   if (paths.size === 0) return [];
   const folder = join(store === undefined ? tmpdir() : dirname(store), "moved-away", randomUUID());
-  return [...paths].flatMap((path, index) => {
+  const movedAway: { path: string; to: string }[] = [];
+  for (const [index, path] of [...paths].entries()) {
     // A name that no program obeys.
     const to = join(folder, `${index + 1}-${basename(path).replace(/^\.+/, "")}.moved`);
-    return move(path, to) ? [{ path, to }] : [];
-  });
+    if (await move(path, to)) movedAway.push({ path, to });
+  }
+  return movedAway;
 }
 
 function isObeyed({ kind }: Mark): boolean {
@@ -71,24 +72,34 @@ function stateOf(path: string): string {
   }, "");
 }
 
-/** Returns false if the path is already gone, moved together with its folder. */
-function move(path: string, to: string): boolean {
+/** Returns false if the path is already gone, moved together with its folder, or lies behind a link, which is moved itself. */
+async function move(path: string, to: string): Promise<boolean> {
   try {
-    mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
-    renameSync(path, to);
-    return true;
+    // Another process in the sandbox could turn the folder into a link to a place outside of the workspace.
+    return await withFolder(dirname(path), async (folder) => {
+      mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
+      return take(folder.at(basename(path)), to);
+    });
+  } catch (thrown) {
+    if (isSluiceError(thrown) && NOT_HERE.has(thrown.code)) return false;
+    const message = `The command ran and left ${path}, which programs of this machine would obey. It could not be moved away (${messageOf(thrown)}). Remove it before anything else runs here.`;
+    throw fault("sandbox_failed", message, { path });
+  }
+}
+
+/** The codes of a folder that is not what its path says. */
+const NOT_HERE: ReadonlySet<string> = new Set(["not_found", "path_changed", "not_a_folder"]);
+
+function take(from: string, to: string): boolean {
+  try {
+    renameSync(from, to);
   } catch (thrown) {
     const code = systemCode(thrown);
     if (code === "ENOENT") return false;
-    try {
-      // Another disk: copy instead.
-      if (code !== "EXDEV") throw thrown;
-      cpSync(path, to, { recursive: true, verbatimSymlinks: true });
-      rmSync(path, { recursive: true });
-      return true;
-    } catch (cause) {
-      const message = `The command ran and left ${path}, which programs of this machine would obey. It could not be moved away (${messageOf(cause)}). Remove it before anything else runs here.`;
-      throw fault("sandbox_failed", message, { path });
-    }
+    // Another disk: copy instead.
+    if (code !== "EXDEV") throw thrown;
+    cpSync(from, to, { recursive: true, verbatimSymlinks: true });
+    rmSync(from, { recursive: true });
   }
+  return true;
 }

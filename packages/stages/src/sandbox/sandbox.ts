@@ -181,7 +181,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       if (end === undefined) throw await lost(errors);
       if (before === undefined) return { ...end, movedAway: [] };
       const after = await marksBelow(topsOf(plan));
-      return { ...end, movedAway: moveAway(before, after, watchedPaths(facts), plan.absent[0]) };
+      return { ...end, movedAway: await moveAway(before, after, watchedPaths(facts), plan.absent[0]) };
     } finally {
       release();
     }

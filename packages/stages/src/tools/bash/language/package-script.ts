@@ -8,34 +8,51 @@ const SHELL_SIGNS = /[&|<>`$()#\\\r\n]/;
 /** Variables in front of a command, also behind the programs that set them. */
 const SETTINGS = /^(?:(?:cross-env|env)\s+)?(?:\w+=[^\s'"]*\s+)*/;
 
+/** What stands between the words of a script and those of another one that it calls. */
+const CALLS = "\n";
+const MOST_CALLS = 5;
+
 /**
  * The words of the script that a package manager runs for a command such as `npm test -- -t name`, by the nearest package.json of the
- * workspace: of several commands those of the last one, which gets the words that are added. Undefined for other commands, and for a
- * script that is not of plain commands.
+ * workspace: of several commands those of the last one, which gets the words that are added. If that calls another script, its words
+ * follow behind a line end. Empty for a script without a last command; undefined for other commands, and for a script that is not of
+ * plain commands.
  */
 export function packageScript(
   argv: readonly string[],
   cwd: string,
   { root }: Workspace,
 ): readonly string[] | undefined {
-  const [manager = "", verb = "", name = ""] = argv;
-  if (!/^(?:npm|pnpm|yarn|bun)$/.test(manager)) return undefined;
-  if (verb === "run") return scriptIn(manifestAbove(cwd, root), name);
-  // `bun test` is a test runner of its own.
-  const isTest = (verb === "test" && manager !== "bun") || (verb === "t" && manager === "npm");
-  return isTest ? scriptIn(manifestAbove(cwd, root), "test") : undefined;
+  if (nameOf(argv) === undefined) return undefined;
+  const manifest = manifestAbove(cwd, root);
+  const script = scriptIn(manifest, nameOf(argv));
+  const words = [...(script ?? [])];
+  for (let called = script, calls = 0; called !== undefined && calls < MOST_CALLS; calls += 1) {
+    called = scriptIn(manifest, nameOf(called));
+    if (called !== undefined) words.push(CALLS, ...called);
+  }
+  return script && words;
 }
 
-function scriptIn(text: string | undefined, name: string): readonly string[] | undefined {
-  const manifest = text === undefined ? undefined : parseJson(text);
-  const script = manifest?.ok === true ? field(field(manifest.value, "scripts"), name) : undefined;
+/** The name of the script that a command of a package manager runs. */
+function nameOf([manager = "", verb = "", name = ""]: readonly string[]): string | undefined {
+  if (!/^(?:npm|pnpm|yarn|bun)$/.test(manager)) return undefined;
+  if (verb === "run") return name;
+  // `bun test` is a test runner of its own.
+  const isTest = (verb === "test" && manager !== "bun") || (verb === "t" && manager === "npm");
+  return isTest ? "test" : undefined;
+}
+
+function scriptIn(text: string | undefined, name: string | undefined): readonly string[] | undefined {
+  const manifest = text === undefined || name === undefined ? undefined : parseJson(text);
+  const script = manifest?.ok === true ? field(field(manifest.value, "scripts"), name ?? "") : undefined;
   if (typeof script !== "string") return undefined;
   const commands = script.split(/&&|;/);
   // Between quotes, a sign separates nothing.
   if (commands.length > 1 && /["']/.test(script)) return undefined;
   if (commands.some((command) => SHELL_SIGNS.test(command))) return undefined;
   const words = (commands.at(-1) ?? "").trim().replace(SETTINGS, "");
-  return words === "" ? undefined : words.split(/\s+/);
+  return words === "" ? [] : words.split(/\s+/);
 }
 
 /** The text of the package.json in a folder or the nearest one above it. */
