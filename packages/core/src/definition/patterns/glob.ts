@@ -37,10 +37,8 @@ function globFault(piece: string): string | undefined {
 function alternativesOf(piece: string): readonly string[] {
   const [braces] = piece.match(BRACES) ?? [];
   if (braces === undefined) return [piece];
-  const [before = "", after = ""] = [
-    piece.slice(0, piece.indexOf(braces)),
-    piece.slice(piece.indexOf(braces) + braces.length),
-  ];
+  const at = piece.indexOf(braces);
+  const [before, after] = [piece.slice(0, at), piece.slice(at + braces.length)];
   return braces
     .slice(1, -1)
     .split(",")

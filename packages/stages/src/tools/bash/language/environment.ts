@@ -61,7 +61,7 @@ const HARMLESS = new Map<string, RegExp>([
 export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Readonly<Record<string, string>> {
   const dropped = (name: string): boolean =>
     SHELL_VARIABLES.test(name) ||
-    /EDITOR$/.test(name) ||
+    name.endsWith("EDITOR") ||
     (!mayWrite && (GIT_VARIABLES.test(name) || READER_VARIABLES.test(name)));
   const kept = Object.fromEntries(Object.entries(env).filter(([name]) => !dropped(name)));
   return {
