@@ -235,13 +235,30 @@ export function riskyWord(
   script?: readonly string[],
 ): string | undefined {
   const runs = lengthOf(SCRIPT_RUNNERS, argv);
-  if (runs > 0) return riskyWordOfScript(argv, isCovered, runs, script);
+  if (runs > 0 && argv[runs - 1]?.startsWith("-") === false) return riskyWordOfScript(argv, isCovered, runs, script);
   // A program may stand behind any other, so the words of the rule count, and the one behind a launcher.
   const programs = argv.filter((_, at) => !isCovered(at) || at === lengthOf(LAUNCHERS, argv)).map(programName);
   const signs = programs.flatMap((program) => signsOf(program) ?? []);
   const passed = argv.find((word, at) => isCovered(at) && signs.some((sign) => sign.test(word)));
-  return passed ?? riskyWordIn(argv, isCovered, knownCommand(argv) ?? otherForm(programs));
+  const from = scriptWordsFrom(argv);
+  const named = argv.find((word, at) => at >= from && isCovered(at) && !NAMES_FILE.test(word));
+  return passed ?? named ?? riskyWordIn(argv, isCovered, knownCommand(argv) ?? otherForm(programs));
 }
+
+/** Where the words begin that a command in another form than `SCRIPT_RUNNERS` passes to a script of package.json: `npm -w a run b …`. */
+function scriptWordsFrom(argv: readonly string[]): number {
+  const [program = "", first = ""] = argv;
+  const verb = argv.findIndex((word) => /^(?:run|run-script|test|tst|t|--run)$/.test(word));
+  if (program === "node") return argv[verb] === "--run" ? verb + 2 : Infinity;
+  if (!/^(?:npm|pnpm|yarn|bun)$/.test(program) || lengthOf("bun test", argv) > 0) return Infinity;
+  if (verb !== -1) return argv[verb]?.startsWith("run") === true ? verb + 2 : verb + 1;
+  // Except npm, they run a script by its name alone.
+  return program === "npm" || first.startsWith("-") || OWN_COMMAND.test(first) ? Infinity : 2;
+}
+
+const NAMES_FILE = /^-|\/|\.(?:[cm]?[jt]sx?|py|rb|go|rs)$/;
+const OWN_COMMAND =
+  /^(?:add|audit|bin|build|cache|ci|config|create|dedupe|dlx|exec|fetch|help|i|info|init|install|link|list|ls|outdated|pack|pm|prune|publish|rebuild|remove|rm|root|set|store|uninstall|up|update|upgrade|version|view|why|workspaces?|x)$/;
 
 /** Of programs in a form that is not known, no option is known to be harmless, but which words name other commands of them. */
 function otherForm(programs: readonly string[]): Omit<KnownCommand, "begins"> | undefined {

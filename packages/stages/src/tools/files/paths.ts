@@ -120,7 +120,10 @@ export function existing(path: string): readonly string[] {
 /** A PATH with the folders of the workspace last, so that they cannot decide what `env node` finds, and without relative ones. */
 export function outsideFirst(path: string, root: string): string {
   const folders = path.split(delimiter).filter((folder) => isAbsolute(folder));
-  const inside = folders.filter((folder) => [folder, ...existing(folder)].some((one) => contains(root, one)));
+  const inside = folders.filter((folder) => {
+    const target = resolveReal(folder, sep);
+    return contains(root, folder) || !target.ok || contains(root, target.real);
+  });
   return [...folders.filter((folder) => !inside.includes(folder)), ...inside].join(delimiter);
 }
 

@@ -71,7 +71,13 @@ function scriptFiles(args: readonly string[], from: string): readonly string[] {
   let isFound = false;
   return args.flatMap((arg, at) => {
     const module = /^-[a-zA-Z]*m(.*)$/.exec(arg)?.[1];
-    if (isFound || (module === undefined && arg.startsWith("-")) || !/^[\w./@+:-]{1,250}$/.test(arg)) return [];
+    if (
+      isFound ||
+      /^(?:exec|run|task|watch|x)$/.test(arg) ||
+      (module === undefined && arg.startsWith("-")) ||
+      !/^[\w./@+:-]{1,250}$/.test(arg)
+    )
+      return [];
     const name = module === undefined ? withoutScheme(arg) : (module || (args[at + 1] ?? "")).replaceAll(".", "/");
     const base = resolve(from, name);
     const bases = [base, ...mainOf(base).map((main) => resolve(base, main))];
