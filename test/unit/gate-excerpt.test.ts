@@ -144,4 +144,44 @@ describe("a reason that repeats words of the call does not show what redaction h
     expect(cleanReason("x=yes is no file", [words(["x=yes"])], { redact: own })).toBe("# is no file");
     expect(cleanReason("known secret1", [], { mask: (text) => text.replace("secret1", "[1]") })).toBe("known [1]");
   });
+
+  const hidden = (reason: string, ...argv: readonly string[]): string =>
+    cleanReason(reason, [words(argv)], { redact: redactJson });
+
+  test("each value of a word is hidden for itself, whatever stands between them", () => {
+    const two = '{"token":"abcdef1","x":"token","password":"ghijkl2","y":1}';
+    expect(hidden("no abcdef1, no ghijkl2", two)).toBe("no [redacted:token], no [redacted:password]");
+    expect(hidden('no ghijkl2","y', two)).toBe('no [redacted:password]","y');
+    expect(hidden(`{"token":"abcdef1"} ${two}`, two)).toBe(
+      '{"token":"[redacted:token]"} {"token":"[redacted:token]","x":"token","password":"[redacted:password]","y":1}',
+    );
+    expect(hidden("an x and abcd", "token=abcd")).toBe("an x and [redacted:token]");
+    // One of them is too short to be looked for alone.
+    expect(hidden("ab and password=ab&token=abcdef", "?password=ab&token=abcdef")).not.toContain("abcdef");
+  });
+
+  test("a short value stands for itself only where the reason has it", () => {
+    expect(hidden("ab does more", "--token", "ab")).toBe("the reason would show what the arguments hide");
+    expect(hidden("x does more", "--token", "ab")).toBe("x does more");
+    expect(hidden("abcd does more", "--token", "abcd")).toBe("[redacted:token] does more");
+    expect(hidden("a-b token", "a-b", "token")).toBe("a-b token");
+  });
+
+  test("a long word is cut, also where a part of it is hidden", () => {
+    const long = `${"a b ".repeat(40)}end`;
+    expect(hidden(`${long} is no file`, "x", long)).toBe(`${long.slice(0, 120)}… is no file`);
+    const exact = "a ".repeat(60);
+    expect(hidden(`${exact} is no file`, "x", exact)).toBe(`${exact} is no file`);
+    expect(hidden(`${"y ".repeat(70)}token=abcdef`, `${"y ".repeat(70)}token=abcdef`)).not.toContain("abcdef");
+  });
+
+  test("a line that was read hides nothing, and short words of one that was not may be shown", () => {
+    expect(cleanReason("why", [{ kind: "line", text: "x" }], { redact: redactJson })).toBe("why");
+    const unread = { kind: "line", unread: "f DB_PASSWORD='two words9'" } as const;
+    expect(cleanReason("a two-step loop", [unread], { redact: redactJson })).toBe("a two-step loop");
+    const four = { kind: "line", unread: "f DB_PASSWORD='four words9'" } as const;
+    expect(cleanReason("a four-step loop", [four], { redact: redactJson })).toBe(
+      "the reason would show what the arguments hide",
+    );
+  });
 });
