@@ -240,9 +240,10 @@ export function riskyWord(
   const programs = argv.filter((_, at) => !isCovered(at) || at === lengthOf(LAUNCHERS, argv)).map(programName);
   const signs = programs.flatMap((program) => signsOf(program) ?? []);
   const passed = argv.find((word, at) => isCovered(at) && signs.some((sign) => sign.test(word)));
-  const from = scriptWordsFrom(argv);
+  const known = knownCommand(argv);
+  const from = known === undefined ? scriptWordsFrom(argv) : Infinity;
   const named = argv.find((word, at) => at >= from && isCovered(at) && !NAMES_FILE.test(word));
-  return passed ?? named ?? riskyWordIn(argv, isCovered, knownCommand(argv) ?? otherForm(programs));
+  return passed ?? named ?? riskyWordIn(argv, isCovered, known ?? otherForm(programs));
 }
 
 /** Where the words begin that a command in another form than `SCRIPT_RUNNERS` passes to a script of package.json: `npm -w a run b …`. */
