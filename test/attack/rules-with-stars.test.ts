@@ -1,5 +1,6 @@
 import { rmSync, symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { packageScript } from "../../packages/stages/src/tools/bash/language/package-script.ts";
 import { attacks, bash, nothingRan, type Row, scene, write } from "../support/attack.ts";
 import { lineIn } from "../support/lines.ts";
 import { missingProgram } from "../support/programs.ts";
@@ -250,11 +251,33 @@ describe("a rule of a script covers the options of the program that the script r
       ["npm test -w a -- x", nodeTest],
     ] as const)
       expect([line, subjectOf(here.root, line)]).toEqual([line, expect.objectContaining({ script })]);
-    for (const line of ["npm run none", "npm install test", "npm --silent test", "npx test", "git test"])
+    for (const line of [
+      "npm run none",
+      "npm unit",
+      "yarn none",
+      "yarn",
+      "bun test x",
+      "npm install test",
+      "npm --silent test",
+      "npx test",
+      "git test",
+    ])
       expect([line, subjectOf(here.root, line)]).toEqual([
         line,
         expect.not.objectContaining({ script: expect.anything() }),
       ]);
+  });
+
+  test("by its name alone for all package managers but npm", () => {
+    const here = scene();
+    here.put("package.json", manifest({ unit: "jest --ci", all: "tsc && yarn unit", test: "vitest" }));
+    const scriptOf = (line: string) => packageScript(line.split(" "), here.root, { root: here.root });
+    expect(["yarn unit -t x", "pnpm all x", "bun unit"].map(scriptOf)).toEqual([
+      ["jest", "--ci"],
+      ["yarn", "unit", "\n", "jest", "--ci"],
+      ["jest", "--ci"],
+    ]);
+    expect(["npm unit", "yarn none", "yarn", "bun test x", "yarn -s unit"].map(scriptOf).filter(Boolean)).toEqual([]);
   });
 
   test("and of none that cannot be read", () => {

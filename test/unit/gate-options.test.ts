@@ -417,7 +417,9 @@ describe("a rule with a * for a script of package.json covers the options of the
   const run = (line: string, script: string): string =>
     word(
       judge("Bash", {
-        allowedTools: ["npm test", "npm run", "yarn test", "pnpm test", "bun run"].map((begins) => `Bash(${begins} *)`),
+        allowedTools: ["npm test", "npm run", "yarn test", "pnpm test", "bun run", "yarn lint"].map(
+          (begins) => `Bash(${begins} *)`,
+        ),
         subjects: [words(split(line), { script: script === "" ? [] : script.split(" ") })],
       }),
     );
@@ -440,6 +442,8 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["npm test src -- -t adds", "vitest"],
     ["bun run test -t 'adds two'", "vitest"],
     ["bun run test a-b", "vitest"],
+    ["yarn lint src", "eslint"],
+    ["yarn lint src", "my-linter"],
     ["npm test 'src/[id].test.ts'", "vitest"],
   ])("%s for %j", (line, script) => {
     expect(run(line, script)).toBe("envelope");
@@ -471,6 +475,8 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["npm run java -- deploy", "mvn clean test"],
     ["npm run java publish", "../gradlew :app:test"],
     ["npm test -- code.interact", "npm run py \n python3 -m unittest"],
+    ["yarn lint code.interact", "python3 -m unittest"],
+    ["yarn lint deploy", "mvn -B -ntp test"],
     ["npm test -- deploy", "npm run a \n npm run b \n mvn -B -ntp test"],
     ["npm test -- -f init out", "npm run unit \n mocha"],
     ["npm run end -- touch", ""],

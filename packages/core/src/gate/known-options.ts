@@ -234,7 +234,7 @@ export function riskyWord(
   isCovered: (at: number) => boolean,
   script?: readonly string[],
 ): string | undefined {
-  const runs = lengthOf(SCRIPT_RUNNERS, argv);
+  const runs = lengthOf(SCRIPT_RUNNERS, argv) || (script === undefined ? 0 : 2);
   if (runs > 0 && argv[runs - 1]?.startsWith("-") === false) return riskyWordOfScript(argv, isCovered, runs, script);
   // A program may stand behind any other, so the words of the rule count, and the one behind a launcher.
   const programs = argv.filter((_, at) => !isCovered(at) || at === lengthOf(LAUNCHERS, argv)).map(programName);

@@ -39,8 +39,10 @@ function nameOf([manager = "", verb = "", name = ""]: readonly string[]): string
   if (!/^(?:npm|pnpm|yarn|bun)$/.test(manager)) return undefined;
   if (verb === "run") return name;
   // `bun test` is a test runner of its own.
-  const isTest = (verb === "test" && manager !== "bun") || (verb === "t" && manager === "npm");
-  return isTest ? "test" : undefined;
+  if (verb === "test") return manager === "bun" ? undefined : verb;
+  if (manager === "npm") return verb === "t" ? "test" : undefined;
+  // The others run a script by its name alone.
+  return verb;
 }
 
 function scriptIn(text: string | undefined, name: string | undefined): readonly string[] | undefined {
