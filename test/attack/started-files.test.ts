@@ -41,6 +41,18 @@ interface Attack {
   readonly protectedPaths?: readonly string[];
 }
 
+/** A state of an agent that this command starts. */
+function startedBy(agent: { readonly command: readonly [string, ...string[]]; readonly passEnv?: readonly string[] }) {
+  return externalAgent({
+    prompt: "Go.",
+    completionTool: "finish",
+    completionSchema: z.object({}),
+    turnCap: 2,
+    allowedTools: [],
+    agent: { ...agent, accept: "advisory" },
+  });
+}
+
 /** The verdicts on the calls; the agent has started, and failed. */
 async function attacked({ root, command, calls, path = process.env.PATH, sandbox = "off", ...more }: Attack) {
   const act = async (scope: ActScope) => {
@@ -53,14 +65,7 @@ async function attacked({ root, command, calls, path = process.env.PATH, sandbox
     input: z.object({}),
     stages: {
       edit: work({ allowedTools: ["Read", "Edit", "Write", "Bash"], act }),
-      agent: externalAgent({
-        prompt: "Go.",
-        completionTool: "finish",
-        completionSchema: z.object({}),
-        turnCap: 2,
-        allowedTools: [],
-        agent: { command, passEnv: ["KEY"], accept: "advisory" },
-      }),
+      agent: startedBy({ command, passEnv: ["KEY"] }),
     },
     initial: "edit",
     next: { edit: () => to("agent"), agent: () => done("ok") },
@@ -194,14 +199,7 @@ test.skipIf(!hasWall())(
       input: z.object({}),
       stages: {
         check: script({ command: ["sh", "test.sh"], sandbox: { write: true } }),
-        agent: externalAgent({
-          prompt: "Go.",
-          completionTool: "finish",
-          completionSchema: z.object({}),
-          turnCap: 2,
-          allowedTools: [],
-          agent: { command: [process.execPath, "agent.cjs"], accept: "advisory" },
-        }),
+        agent: startedBy({ command: [process.execPath, "agent.cjs"] }),
       },
       initial: "check",
       next: { check: () => to("agent"), agent: () => done("ok") },

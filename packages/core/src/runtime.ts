@@ -29,6 +29,7 @@ export { invokeKey, parseChoice } from "./definition/choice.ts";
 export { type PipelineParts, pipelineParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
+export { matchWildcards } from "./definition/patterns/glob.ts";
 export { readPathScope } from "./definition/patterns/path-scope.ts";
 export { type CommonOptions, schemaAt, stateSpec } from "./definition/state.ts";
 export { checkLimits, checkProviderFaults, isVariable, readVariables } from "./definition/state-rules.ts";

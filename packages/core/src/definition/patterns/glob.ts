@@ -45,21 +45,33 @@ function alternativesOf(piece: string): readonly string[] {
     .flatMap((one) => alternativesOf(`${before}${one}${after}`));
 }
 
-/**
- * Not a regular expression, since a pattern may come from a model: it goes back to the last star only, so it takes at most as many
- * steps as the lengths of pattern and text multiplied.
- */
+/** Not a regular expression, since a pattern may come from a model. */
 function matches(pattern: string, text: string): boolean {
+  return matchWildcards(
+    pattern.length,
+    text.length,
+    (at) => pattern[at] === "*",
+    (at, index) => pattern[at] === "?" || pattern[at] === text[index],
+  );
+}
+
+/** Matches a pattern with stars by backtracking to the last star only: at most pattern length × text length steps. */
+export function matchWildcards(
+  patternLength: number,
+  textLength: number,
+  isStar: (at: number) => boolean,
+  matches: (at: number, index: number) => boolean,
+): boolean {
   let at = 0;
   let index = 0;
   let star = -1;
   let swallowed = 0;
-  while (index < text.length) {
-    if (pattern[at] === "*") {
+  while (index < textLength) {
+    if (at < patternLength && isStar(at)) {
       star = at;
       swallowed = index;
       at += 1;
-    } else if (pattern[at] === "?" || pattern[at] === text[index]) {
+    } else if (at < patternLength && matches(at, index)) {
       at += 1;
       index += 1;
     } else if (star !== -1) {
@@ -70,6 +82,6 @@ function matches(pattern: string, text: string): boolean {
       return false;
     }
   }
-  while (pattern[at] === "*") at += 1;
-  return at === pattern.length;
+  while (at < patternLength && isStar(at)) at += 1;
+  return at === patternLength;
 }

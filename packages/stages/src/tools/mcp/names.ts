@@ -1,6 +1,5 @@
 import type { PipelineSpec, StateSpec } from "@sluice/core";
-import { statesWithin } from "@sluice/core/runtime";
-import { matchWildcards } from "../search/glob-match.ts";
+import { matchWildcards, statesWithin } from "@sluice/core/runtime";
 
 /** The longest name that every provider accepts. */
 const LONGEST_NAME = 64;

@@ -1,6 +1,8 @@
 // Patterns are hostile input. A regular expression could run for minutes; this matcher takes at most
 // (pattern length × path length) steps.
 
+import { matchWildcards } from "@sluice/core/runtime";
+
 /** Matches a path, given as its names. */
 export type PathMatcher = (names: readonly string[]) => boolean;
 
@@ -63,37 +65,6 @@ function fits(items: readonly string[], pattern: readonly Wildcard[]): boolean {
       return matches !== undefined && matches !== "any" && matches(items[index] ?? "");
     },
   );
-}
-
-/** Matches a pattern with stars by backtracking to the last star only: at most pattern length × text length steps. */
-export function matchWildcards(
-  patternLength: number,
-  textLength: number,
-  isStar: (at: number) => boolean,
-  matches: (at: number, index: number) => boolean,
-): boolean {
-  let at = 0;
-  let index = 0;
-  let star = -1;
-  let swallowed = 0;
-  while (index < textLength) {
-    if (at < patternLength && isStar(at)) {
-      star = at;
-      swallowed = index;
-      at += 1;
-    } else if (at < patternLength && matches(at, index)) {
-      at += 1;
-      index += 1;
-    } else if (star !== -1) {
-      swallowed += 1;
-      index = swallowed;
-      at = star + 1;
-    } else {
-      return false;
-    }
-  }
-  while (at < patternLength && isStar(at)) at += 1;
-  return at === patternLength;
 }
 
 function compileName(name: string): (name: string) => boolean {
