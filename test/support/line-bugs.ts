@@ -197,8 +197,8 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "a-star-covers-files-of-options",
     file: "core/src/gate/known-options.ts",
-    find: '(!word.startsWith("@") || isPlainAt(argv, at, command)) &&',
-    replace: "",
+    find: '(!word.startsWith("@") || command.plainAt === true)',
+    replace: "true",
     tests: OPTIONS,
   },
   {

@@ -1,5 +1,6 @@
-// The options that a `*` of a rule covers in a stage that may not write, without a sandbox. An option is listed only if it neither
-// runs a program, nor loads code or settings, nor names a file to write; of a program that is not listed, hardly any is known.
+// What a `*` of a rule covers in a stage that may not write, without a sandbox. An option is listed only if it neither runs a program,
+// nor loads code or settings, nor names a file to write; of a program that is not listed, hardly any is known. A program whose other
+// words may name a command, script or goal gets only names of files in any form that is not listed.
 
 interface KnownCommand {
   /** How it begins; a `*` stands for the rest of a word. */
@@ -10,8 +11,8 @@ interface KnownCommand {
   readonly joins?: true;
   /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
   readonly names?: true;
-  /** A pattern of words that name another command, goal or task of its program, which may do more. */
-  readonly commands?: string;
+  /** A pattern of its other words, if some may do more than name something: run another command, script, goal or task. */
+  readonly only?: string;
   /** Whether a word with `@` in front is like any other, and no file with more options. */
   readonly plainAt?: true;
 }
@@ -19,6 +20,12 @@ interface KnownCommand {
 const ANY_COMMAND =
   "-- --verbose --quiet --silent --help --version --color --colors --no-color --no-colors --color:auto|always|never|yes|no";
 
+/** The name of a file, without a sign that a shell acts on: with a folder, or an ending of source code. Two folders are words, too. */
+const FILE = String.raw`src|tests?|(?!-)[^\s;&|<>'"$\`\\*?{}()=]*(?:/[^\s;&|<>'"$\`\\*?{}()=]*|\.(?:[cm]?[jt]sx?|py|rb|go|rs))`;
+/** A value that sets nothing, without a sign that a shell acts on. */
+const VALUE = String.raw`[^=;&|<>'"$\`\\\r\n]*`;
+/** A goal or an argument of a task. */
+const GOAL = String.raw`[\w./+%:,@-]*`;
 /** A module of tests, and its names. */
 const TEST_MODULE = String.raw`(?:test_\w+|(?!test_)\w+_tests?)(?:\.[A-Z]\w*(?:\.test\w*)?)?`;
 
@@ -26,12 +33,24 @@ const COMMANDS: readonly KnownCommand[] = [
   {
     // What the script runs is not known, so these are harmless for every usual test runner. A letter alone is not: -t writes with
     // make, and -s with tap. With node, --run takes the name of a script.
-    begins: "npm test, npm t, npm run test*, pnpm test, pnpm run test*, yarn test, yarn run test*, bun run test*",
+    begins:
+      "npm test, npm t, npm tst, npm run test*, pnpm test, pnpm run test*, yarn test, yarn run test*, bun run test*",
     options:
-      "--run:\\S+[/.][cm]?[jt]sx? --grep: --testNamePattern: --testPathPattern: --test-name-pattern: --bail --bail: --maxfail: --ci --if-present " +
-      "--passWithNoTests --runInBand --no-watch --no-coverage --watch=false --watchAll=false --coverage=false --timeout: " +
-      "--testTimeout: --reporter:dot|spec|tap|verbose|default --test-reporter:dot|spec|tap",
-    commands: "init|inspect|debug",
+      `--run:${FILE} --grep:${VALUE} --testNamePattern:${VALUE} --testPathPattern:${VALUE} --test-name-pattern:${VALUE} ` +
+      "--bail --bail:\\d+ --maxfail:\\d+ --timeout:\\d+ --testTimeout:\\d+ --ci --passWithNoTests --runInBand --no-watch " +
+      "--no-coverage --watch=false --watchAll=false --coverage=false --reporter:dot|spec|tap|verbose|default " +
+      "--test-reporter:dot|spec|tap",
+    only: FILE,
+  },
+  {
+    // Their other words name packages.
+    begins:
+      "npm i, npm install, npm add, npm remove, npm update, npm ls, npm list, npm view, npm info, npm why, npm outdated, " +
+      "pnpm i, pnpm install, pnpm add, pnpm remove, pnpm update, pnpm ls, pnpm list, pnpm view, pnpm info, pnpm why, pnpm outdated, " +
+      "yarn install, yarn add, yarn remove, yarn list, yarn info, yarn why, yarn outdated, " +
+      "bun i, bun install, bun add, bun remove, bun update, bun outdated",
+    options: "",
+    plainAt: true,
   },
   {
     begins: "vitest",
@@ -40,7 +59,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--coverage=false --coverage.enabled=false --reporter:default|dot|tap|tap-flat|verbose --project: --exclude: " +
       "--retry: --testTimeout: --hookTimeout: --maxWorkers: --minWorkers: --no-file-parallelism --fileParallelism=false " +
       "--shard: --pool:forks|threads --sequence.seed: --sequence.shuffle --allowOnly --hideSkippedTests --logHeapUsage",
-    commands: "init",
+    only: "(?!init$).*",
     names: true,
     plainAt: true,
   },
@@ -61,7 +80,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--retries: --recursive --sort --exit --forbid-only --forbid-pending --full-trace --no-diff --inline-diffs " +
       "--check-leaks --dry-run --reporter:dot|json|landing|list|min|nyan|progress|spec|tap",
     // The debugger reads its commands from standard input.
-    commands: "init|inspect|debug",
+    only: "(?!(?:init|inspect|debug)$).*",
     names: true,
     plainAt: true,
   },
@@ -90,7 +109,7 @@ const COMMANDS: readonly KnownCommand[] = [
   {
     begins: "pytest",
     options:
-      "-q -v -x -s -l -h -V -k:([^(]|(?<=^|\\(|(?<![^\\s()])(and|or|not)\\s*)\\()* -m:([^(]|(?<=^|\\(|(?<![^\\s()])(and|or|not)\\s*)\\()* -n: -r: -p:no\\x3a[a-z_]+ --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
+      "-q -v -x -s -l -h -V -k:([^(]|(?<=^|\\(|(?<![^\\s()])(and|or|not)\\s*)\\()* -m:([^(]|(?<=^|\\(|(?<![^\\s()])(and|or|not)\\s*)\\()* -n: -r: -p:no:[a-z_]+ --tb:auto|long|short|line|native|no --lf --last-failed --ff --failed-first --nf " +
       "--new-first --sw --stepwise --stepwise-skip --co --collect-only --exitfirst --maxfail: --durations: --durations-min: " +
       "--no-header --no-summary --showlocals --no-showlocals --capture:fd|sys|no|tee-sys --show-capture: --full-trace " +
       "--disable-warnings --disable-pytest-warnings --strict-markers --strict-config --runxfail --markers --fixtures " +
@@ -104,7 +123,7 @@ const COMMANDS: readonly KnownCommand[] = [
     options:
       "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
     // It calls what a dotted name stands for, such as `code.interact` or `test_a.sys.breakpointhook`: only names of tests are covered.
-    commands: String.raw`(?!(?:discover|unittest|.*/.*|.*\.py|tests|(?:tests(?:\.\w+)*\.)?${TEST_MODULE})$).*`,
+    only: String.raw`discover|.*/.*|.*\.py|tests|(?:tests(?:\.\w+)*\.)?${TEST_MODULE}`,
     joins: true,
     names: true,
   },
@@ -165,64 +184,62 @@ const COMMANDS: readonly KnownCommand[] = [
     joins: true,
   },
   {
-    // Not -t, with which it writes files that pass for the results of a check. Its settings may have any name.
-    begins: "make, gmake",
+    // Not -t, with which it writes files that pass for the results of a check. Its settings may have any name, and a recipe may use
+    // a goal as it is.
+    begins: "make, gmake, bmake, remake",
     options:
       "-k -s -n -B -h -v -j -j:[0-9]+ --keep-going --dry-run --always-make --no-print-directory --jobs --jobs:[0-9]+",
     joins: true,
+    only: GOAL,
   },
+  { begins: "just, task, go-task", options: "", only: GOAL },
   {
-    begins:
-      "mvn test, mvn verify, mvn -q test, mvn -q verify, mvn -B test, mvn -B verify, ./mvnw test, ./mvnw verify, ./mvnw -q test",
+    begins: "mvn, mvnd, ./mvnw",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
-    commands: String.raw`(?!(?:mvn|\./mvnw|clean|validate|compile|test-compile|test|package|verify)$).*`,
+    only: "clean|validate|compile|test-compile|test|package|verify",
   },
   {
-    begins: "gradle test, gradle check, ./gradlew test, ./gradlew check",
+    begins: "gradle, ./gradlew",
     options:
       "-q -i -s -m -h --info --stacktrace --offline --no-daemon --console:auto|plain|rich|verbose --tests: --rerun-tasks " +
       "--continue --parallel --no-parallel --dry-run",
-    commands: String.raw`(?!(?:gradle|\./gradlew|(?:[\w:.-]*:)?(?:clean|classes|testClasses|test|check|assemble|build))$).*`,
+    only: String.raw`(?:[\w:.-]*:)?(?:clean|classes|testClasses|test|check|assemble|build)`,
   },
   {
     begins: "git add",
     options: "-A -u -v -n -N -h --all --update --dry-run --intent-to-add --ignore-errors",
     joins: true,
     names: true,
+    plainAt: true,
   },
   {
     begins: "git commit",
     options: "-m: -a -q -v -s -h --message: --all --no-edit --signoff --allow-empty",
     joins: true,
     names: true,
+    plainAt: true,
   },
+  // Where others read a file, `@` stands for a revision.
+  { begins: "git", options: "", plainAt: true },
 ];
 
+/** Of a command that is not listed. */
+const UNKNOWN: Omit<KnownCommand, "begins"> = { options: "" };
+const ONLY_FILES: Omit<KnownCommand, "begins"> = { options: "", only: FILE };
 /** What a program may stand behind: it then does the same. */
 const LAUNCHERS =
-  "npx, npx --no-install, npx --yes, npx -y, bunx, pnpm exec, pnpm, yarn, uv run, poetry run, python -m, python3 -m";
+  "npx, npx --no-install, npx --yes, npx -y, bunx, bun x, npm exec --, pnpm exec, pnpm dlx, yarn exec, yarn dlx, uv run, " +
+  "poetry run, python -m, python3* -m, timeout *";
+/** These also run a script of that name. */
+const MANAGERS = "pnpm, yarn";
 const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
 
 /** Some versions of package managers put a word between double quotes into the command line of a shell. */
 const MANAGER_SIGNS = /[$`\\"\r\n]/;
-/** A script may do the same without quotes. */
-const UNKNOWN_SIGNS = /[;&|<>'$`\\"\r\n]/;
-/** In a script, older versions of Bun also expand a word, and split it at its blanks, so that it may hold an option. */
+/** In a script, older versions of Bun put it there without quotes, so that it may also hold an option. */
 const BUN_SIGNS = /[;&|<>'$`\\"\r\n*?{}~()#![\]]|\s-/;
-/** What no goal or argument of a task has: a recipe may use its words as they are. */
-const NO_GOAL = /[^\w./+%:,=@-]/;
 /** A variable that a program takes from its words. */
 const SETTING = /^\w[\w.-]*[^\w\s]?=/;
-
-/** A script that is not known may run any test runner. */
-const ANY_SCRIPT: Pick<KnownCommand, "options" | "commands"> = { options: "", commands: "init|inspect|debug" };
-
-/** Commands that run a script of package.json. */
-const SCRIPT_RUNNERS = "npm test, npm t, npm run *, pnpm test, pnpm run *, yarn test, yarn run *, bun run *";
-/** What npm itself takes in front of `--`. */
-const OF_NPM: Pick<KnownCommand, "options"> = { options: "--if-present" };
-const OWN_OF_NPM: readonly string[] = ["--", "--silent", "--if-present"];
-const NAMES_PACKAGE = /^(?:-w|-F|--workspace|--filter)$/;
 
 /**
  * The first word that a `*` covers and that may make the command run a program or write a file: an option that is not known to be
@@ -234,136 +251,181 @@ export function riskyWord(
   isCovered: (at: number) => boolean,
   script?: readonly string[],
 ): string | undefined {
-  const runs = lengthOf(SCRIPT_RUNNERS, argv) || (script === undefined ? 0 : 2);
-  if (runs > 0 && argv[runs - 1]?.startsWith("-") === false) return riskyWordOfScript(argv, isCovered, runs, script);
+  const { kept, isElsewhere, risky } = withoutOwnOptions(argv, isCovered);
+  if (risky !== undefined) return risky;
+  const words = kept.map((at) => argv[at] ?? "");
+  const isFree = (at: number): boolean => isCovered(kept[at] ?? -1);
+  const launched = lengthOf(`${LAUNCHERS}, npm exec`, words);
   // A program may stand behind any other, so the words of the rule count, and the one behind a launcher.
-  const programs = argv.filter((_, at) => !isCovered(at) || at === lengthOf(LAUNCHERS, argv)).map(programName);
-  const signs = programs.flatMap((program) => signsOf(program) ?? []);
-  const passed = argv.find((word, at) => isCovered(at) && signs.some((sign) => sign.test(word)));
-  const known = knownCommand(argv);
-  const from = known === undefined ? scriptWordsFrom(argv) : Infinity;
-  const named = argv.find((word, at) => at >= from && isCovered(at) && !NAMES_FILE.test(word));
-  return passed ?? named ?? riskyWordIn(argv, isCovered, known ?? otherForm(programs));
+  const programs = words.map((word, at) => (isFree(at) && at !== launched ? "" : programName(word)));
+  const signs = programs.some((program) => /^(?:npm|npx|pnpm|pnpx|yarn|bunx?)$/.test(program)) ? [MANAGER_SIGNS] : [];
+  const scriptEnd = scriptLength(words, script !== undefined);
+  if (scriptEnd > 0 && words[0] === "bun") signs.push(BUN_SIGNS);
+  const passed = words.find(
+    (word, at) => isFree(at) && (signs.some((sign) => sign.test(word)) || (at < scriptEnd && word.startsWith("-"))),
+  );
+  if (passed !== undefined) return passed;
+  if (scriptEnd > 0) return riskyWordOfScript(words, isFree, scriptEnd, isElsewhere ? undefined : script);
+  const known = knownCommand(words);
+  if (known !== undefined) return riskyWordIn(words, isFree, known.command, known.from);
+  const isKnown = programs.some((program, at) => at >= launched && hasCommands(program));
+  return riskyWordIn(words, isFree, isKnown ? ONLY_FILES : UNKNOWN, launched === 0 ? 0 : launched + 1);
 }
 
-/** Where the words begin that a command in another form than `SCRIPT_RUNNERS` passes to a script of package.json: `npm -w a run b …`. */
-function scriptWordsFrom(argv: readonly string[]): number {
-  const [program = "", first = ""] = argv;
-  const verb = argv.findIndex((word) => /^(?:run|run-script|test|tst|t|--run)$/.test(word));
-  if (program === "node") return argv[verb] === "--run" ? verb + 2 : Infinity;
-  if (!/^(?:npm|pnpm|yarn|bun)$/.test(program) || lengthOf("bun test", argv) > 0) return Infinity;
-  if (verb !== -1) return argv[verb]?.startsWith("run") === true ? verb + 2 : verb + 1;
-  // Except npm, they run a script by its name alone.
-  return program === "npm" || first.startsWith("-") || OWN_COMMAND.test(first) ? Infinity : 2;
-}
-
-const NAMES_FILE = /^-|\/|\.(?:[cm]?[jt]sx?|py|rb|go|rs)$/;
-const OWN_COMMAND =
-  /^(?:add|audit|bin|build|cache|ci|config|create|dedupe|dlx|exec|fetch|help|i|info|init|install|link|list|ls|outdated|pack|pm|prune|publish|rebuild|remove|rm|root|set|store|uninstall|up|update|upgrade|version|view|why|workspaces?|x)$/;
-
-/** Of programs in a form that is not known, no option is known to be harmless, but which words name other commands of them. */
-function otherForm(programs: readonly string[]): Omit<KnownCommand, "begins"> | undefined {
-  const isNamed = (beginning: string): boolean => {
-    const [program = "", ...more] = beginning.split(" ").map(programName);
-    // A package manager does much else.
-    const isWhole = signsOf(program) === undefined || more.every((word) => programs.includes(word));
-    return isWhole && programs.includes(program);
-  };
-  const found = COMMANDS.filter(({ begins, commands }) => commands !== undefined && begins.split(", ").some(isNamed));
-  if (found.length === 0) return undefined;
-  const commands = found.map((one) => one.commands).join("|");
-  return { options: "", commands, ...(found.every(({ names }) => names === true) ? { names: true } : {}) };
-}
-
-/** `runs` words name the script. */
+/** `end` words name the script. */
 function riskyWordOfScript(
-  argv: readonly string[],
+  words: readonly string[],
   isCovered: (at: number) => boolean,
-  runs: number,
+  end: number,
   script: readonly string[] | undefined,
 ): string | undefined {
   // npm takes the options in front of `--`, and passes on the other words.
-  const dash = argv.indexOf("--");
-  const end = argv[0] !== "npm" ? runs : dash === -1 ? argv.length : dash + 1;
-  const own = argv.slice(0, end);
-  const risky = riskyWordIn(own, isCovered, OF_NPM);
-  if (risky !== undefined) return risky;
-  const added = [...argv.keys()].filter(
-    (at) => at >= end || (at >= runs && !argv[at]?.startsWith("-") && !NAMES_PACKAGE.test(argv[at - 1] ?? "")),
-  );
+  const dash = words.indexOf("--", end);
+  const isPassedOn = (at: number): boolean =>
+    words[0] !== "npm" || (dash !== -1 && at > dash) || words[at]?.startsWith("-") === false;
+  const added = [...words.keys()].filter((at) => at >= end && isPassedOn(at));
+  const addedWords = added.map((at) => words[at] ?? "");
   // Behind `;`, they would be a command of their own.
-  if (script?.length === 0) return added.map((at) => argv[at]).find((_, at) => isCovered(added[at] ?? -1));
+  if (script?.length === 0) return addedWords.find((_, at) => isCovered(added[at] ?? -1));
   const calls = script?.indexOf("\n") ?? -1;
   const [first, called] = calls === -1 ? [script] : [script?.slice(0, calls), script?.slice(calls + 1)];
-  // An option that the rule names may choose the script of another package.
-  const isElsewhere = own.some((word) => word.startsWith("-") && !OWN_OF_NPM.includes(word));
   const isKnown =
-    first !== undefined && !isElsewhere && (knownCommand(first) !== undefined || lengthOf(SCRIPT_RUNNERS, first) > 0);
-  const words = isKnown ? first : [...own.slice(0, runs), "--"];
-  const line = [...words, ...added.map((at) => argv[at] ?? "")];
-  const isAdded = (at: number): boolean => isCovered(added[at - words.length] ?? -1);
-  const programs = [...line.filter((_, at) => !isAdded(at)), ...(script ?? [])].map(programName);
-  const signs = [argv[0] === "bun" ? BUN_SIGNS : MANAGER_SIGNS, ...(isKnown ? [] : [UNKNOWN_SIGNS])];
-  signs.push(...programs.flatMap((program) => signsOf(program) ?? []));
-  const passed = line.find((word, at) => isAdded(at) && signs.some((sign) => sign.test(word)));
-  // The program may be a package manager again.
-  if (passed !== undefined || isKnown) return passed ?? riskyWord(line, isAdded, called);
-  return riskyWordIn(line, isAdded, knownCommand(line) ?? otherForm(programs) ?? ANY_SCRIPT);
+    first !== undefined && (knownCommand(first) !== undefined || scriptLength(first, called !== undefined) > 0);
+  const front = isKnown ? first : words.slice(0, end);
+  const line = [...front, ...addedWords];
+  const isAdded = (at: number): boolean => isCovered(added[at - front.length] ?? -1);
+  if (isKnown) return riskyWord(line, isAdded, called);
+  return riskyWordIn(line, isAdded, knownCommand(front)?.command ?? ONLY_FILES, end);
+}
+
+/** The number of words with which a command names a script of package.json; 0 if it names none. */
+function scriptLength([program = "", verb = "", ...more]: readonly string[], isScript: boolean): number {
+  if (program === "node") return verb === "--run" ? 3 : more.indexOf("--run") === -1 ? 0 : more.indexOf("--run") + 4;
+  if (!/^(?:npm|pnpm|yarn|bun)$/.test(program)) return 0;
+  if (/^run(?:-script)?$/.test(verb)) return 3;
+  if (/^(?:test|tst|t|start|stop|restart)$/.test(verb) && program !== "bun") return 2;
+  // All but npm run a script by its name alone.
+  return isScript ? 2 : 0;
+}
+
+/** The options of package managers that only say where they work, and how much they print; with a colon if they take a value. */
+const OWN_OPTIONS: ReadonlyMap<string, string> = new Map([
+  ["npm", "-s -w: -C: --silent --if-present --workspace: --prefix:"],
+  ["pnpm", "-s -r -F: -C: --silent --if-present --recursive --filter: --dir:"],
+  ["yarn", "-s --silent --cwd:"],
+  ["bun", "-F: --silent --if-present --filter: --cwd:"],
+]);
+const HARMLESS_OWN = /^--(?:silent|if-present|verbose|quiet|help|version|(?:no-)?color)$/;
+
+interface OwnOptions {
+  /** Which words remain. */
+  readonly kept: readonly number[];
+  /** Whether they choose another package. */
+  readonly isElsewhere: boolean;
+  /** One that a `*` covers and that may choose another package or do more. */
+  readonly risky?: string;
+}
+
+/** A command of a package manager without the options of its own; those of npm may stand anywhere in front of `--`. */
+function withoutOwnOptions(argv: readonly string[], isCovered: (at: number) => boolean): OwnOptions {
+  const [manager = ""] = argv;
+  const text = OWN_OPTIONS.get(manager);
+  if (text === undefined) return { kept: [...argv.keys()], isElsewhere: false };
+  const options = readOptions(text);
+  const kept = [0];
+  let isElsewhere = false;
+  for (let at = 1; at < argv.length; at++) {
+    const word = argv[at] ?? "";
+    // The others pass on what stands behind the name of a script or program.
+    const isPassed = manager !== "npm" && kept.length > (/^run(?:-script)?$/.test(argv[kept[1] ?? 0] ?? "") ? 2 : 1);
+    if (word === "--" || isPassed) return { kept: [...kept, ...[...argv.keys()].slice(at)], isElsewhere };
+    if (word === "workspace" && manager === "yarn" && kept.length === 1) {
+      isElsewhere = true;
+      at += 1;
+      continue;
+    }
+    if (!word.startsWith("-")) {
+      kept.push(at);
+      continue;
+    }
+    if (HARMLESS_OWN.test(word)) continue;
+    if (isCovered(at)) return { kept, isElsewhere, risky: word };
+    isElsewhere = true;
+    const option = readOption(word, options, false);
+    if (option === undefined) kept.push(at);
+    if (option?.values !== undefined) at += 1;
+  }
+  return { kept, isElsewhere };
 }
 
 function riskyWordIn(
   argv: readonly string[],
   isCovered: (at: number) => boolean,
-  command: Omit<KnownCommand, "begins"> | undefined,
+  command: Omit<KnownCommand, "begins">,
+  from: number,
 ): string | undefined {
-  const others = command?.commands === undefined ? undefined : new RegExp(`^(?:${command.commands})$`, "s");
-  const options = readOptions(`${ANY_COMMAND} ${command?.options ?? ""}`);
+  const only = new RegExp(`^(?:${command.only ?? ".*"})$`, "s");
+  const options = readOptions(`${ANY_COMMAND} ${command.options}`);
   /** The values that the option in front may have. */
   let values: RegExp | undefined;
   for (const [at, word] of argv.entries()) {
     if (word.startsWith("-")) {
-      const option = readOption(word, options, command?.joins === true);
+      const option = readOption(word, options, command.joins === true);
       if (option === undefined && isCovered(at)) return word;
       values = option?.values;
       continue;
     }
-    if (values === undefined && others?.test(word) === true && isCovered(at)) return word;
+    const before = argv[at - 1] ?? "";
+    const isName = only.test(word) && (command.names === true ? !SETTING.test(word) : !word.includes("="));
+    // Of an option that may also stand alone.
+    const isNumber = /^\d+$/.test(word) && options.has(`${before}:`);
     const isHarmless =
-      (values?.test(word) ?? !turnsOff(word, argv[at - 1], options)) &&
-      (!word.startsWith("@") || isPlainAt(argv, at, command)) &&
-      (!word.includes("=") || (command?.names === true && (values !== undefined || !SETTING.test(word))));
+      at < from ||
+      ((values?.test(word) ?? (isNumber || (isName && !turnsOff(word, before)))) &&
+        (!word.startsWith("@") || command.plainAt === true));
     if (!isHarmless && isCovered(at)) return word;
     values = undefined;
   }
   return undefined;
 }
 
-/** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. A number may be its value. */
-function turnsOff(word: string, before = "", options: ReadonlyMap<string, KnownOption>): boolean {
+/** Whether words may make a program run another command, script or goal. */
+function hasCommands(program: string): boolean {
+  return COMMANDS.some(
+    ({ begins, only }) =>
+      only !== undefined &&
+      begins.split(", ").some((beginning) => programName(beginning.split(" ", 1).join()) === program),
+  );
+}
+
+/** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
+function turnsOff(word: string, before: string): boolean {
   if (!before.startsWith("-") || before === "--") return false;
-  if (/^\d+$/.test(word) && options.has(`${before}:`)) return false;
   return /^(?:|[-+]?(?:0x0+|0[0.]*|\.0+)(?:e\d+)?|false|true|null|nil|none|no?|off|f)$/i.test(word);
 }
 
-/** What no word may hold that a program puts into the command line of a shell. */
-function signsOf(program: string): RegExp | undefined {
-  if (/^(?:npm|npx|pnpm|pnpx|yarn|bunx?)$/.test(program)) return MANAGER_SIGNS;
-  return /^(?:(?:[bgp]|re)?make|just|(?:go-)?task)$/.test(program) ? NO_GOAL : undefined;
-}
-
 /** Without its folder, version and ending: `./node_modules/mocha/bin/_mocha.js`, `mocha@10`, `-munittest`. */
-function programName(path = ""): string {
+function programName(path: string): string {
   const name = path.slice(path.lastIndexOf("/") + 1).replace(/(?<=.)@.*|\.[cm]?js$/g, "");
   return name.replace(/^(?:_|-m)(?=\w)|(?<=^unittest)\.(?:__)?main(?:__)?$|(?<=^mvn)d$/g, "");
 }
 
-function knownCommand(argv: readonly string[]): KnownCommand | undefined {
+interface KnownForm {
+  readonly command: KnownCommand;
+  /** The number of words that name the program and its command. */
+  readonly from: number;
+}
+
+function knownCommand(argv: readonly string[]): KnownForm | undefined {
   const [program = "", ...more] = argv;
   const words = [program.replace(PROGRAM_FOLDER, ""), ...more];
-  const known = COMMANDS.find(({ begins }) => lengthOf(begins, words) > 0);
-  if (known !== undefined) return known;
-  const launcher = lengthOf(LAUNCHERS, words);
-  return launcher === 0 ? undefined : knownCommand(words.slice(launcher));
+  for (const command of COMMANDS) {
+    const from = lengthOf(command.begins, words);
+    if (from > 0) return { command, from };
+  }
+  const launched = lengthOf(LAUNCHERS, words) || lengthOf(MANAGERS, words);
+  const known = launched === 0 ? undefined : knownCommand(words.slice(launched));
+  return known && { command: known.command, from: launched + known.from };
 }
 
 /** The number of words that the longest of these beginnings has in common with a command; 0 if it begins with none. */
@@ -387,9 +449,9 @@ interface KnownOption {
 function readOptions(text: string): ReadonlyMap<string, KnownOption> {
   return new Map(
     text.split(" ").map((option): [string, KnownOption] => {
-      const [name, values] = option.split(/(?<=:)/);
-      if (!option.includes(":")) return [option, {}];
-      return [name ?? "", { values: values === undefined ? /^/ : new RegExp(`^(?:${values})$`) }];
+      const end = option.indexOf(":") + 1;
+      if (end === 0) return [option, {}];
+      return [option.slice(0, end), { values: end === option.length ? /^/ : new RegExp(`^(?:${option.slice(end)})$`) }];
     }),
   );
 }
@@ -410,21 +472,4 @@ function readOption(word: string, options: ReadonlyMap<string, KnownOption>, joi
     if (!options.has(letter)) return attached === "" ? option : undefined;
   }
   return {};
-}
-
-const PACKAGE_MANAGER = /^(?:npm|npx|pnpm|yarn|bun|bunx)$/;
-/** Commands of package managers whose words name packages. */
-const OF_PACKAGES = /^(?:add|dedupe|i|info|install|list|ls|outdated|remove|rm|uninstall|update|upgrade|view|why)$/;
-
-/** Whether a word with `@` in front is a revision of git, a package (`@scope/name`), or a plain word of a known command. */
-function isPlainAt(argv: readonly string[], at: number, command: Pick<KnownCommand, "plainAt"> | undefined): boolean {
-  const [program = "", subcommand = ""] = argv;
-  if (program === "git" || command?.plainAt === true) return true;
-  if (!PACKAGE_MANAGER.test(program)) return false;
-  // Any other word may be one of the program or script that the package manager runs.
-  const before = argv.slice(1, at - 1);
-  const isItsOwn = program === "npm" ? !before.includes("--") : before.every((word) => word.startsWith("-"));
-  if (isItsOwn && NAMES_PACKAGE.test(argv[at - 1] ?? "")) return true;
-  if (program === "npx" || program === "bunx") return at === lengthOf(LAUNCHERS, argv);
-  return OF_PACKAGES.test(subcommand) || (at === 2 && /^(?:workspace|exec|dlx|x)$/.test(subcommand));
 }
