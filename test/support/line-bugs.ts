@@ -190,15 +190,15 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "a-star-covers-any-option",
     file: "core/src/gate/known-options.ts",
-    find: "if (option === undefined && isCovered(at)) return word;",
+    find: "if (option === undefined && isFree) return word;",
     replace: "",
     tests: OPTIONS,
   },
   {
     name: "a-star-covers-files-of-options",
     file: "core/src/gate/known-options.ts",
-    find: '(!word.startsWith("@") || command.plainAt === true)',
-    replace: "true",
+    find: 'text.startsWith("@") && command.plainAt !== true',
+    replace: "false",
     tests: OPTIONS,
   },
   {

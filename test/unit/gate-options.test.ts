@@ -110,6 +110,18 @@ describe("a rule with a * covers the words that people give", () => {
     ["npmx run -s unit *", "npmx run -s unit word"],
     ["npm -w a run-script *", "npm -w a run-script unit"],
     ["npm start *", "npm start src/a.ts"],
+    [
+      "npm test *",
+      "npm test -- --test-reporter=dot",
+      "npm test -- --bail 10",
+      "npm test --color",
+      "npm test --no-color",
+    ],
+    ["git add *", "git add @a.txt"],
+    ["tool *", "tool 'a\nb'"],
+    ["tool --name *", "tool --name x0"],
+    ["tool mo_cha *", "tool mo_cha word"],
+    ["coverage run -m pytest *", "coverage run -m pytest unit"],
     ["npm run *", "npm run build -- src", "npm run build -- test", "npm run build tests"],
     ["timeout 60 npx vitest *", "timeout 60 npx vitest run -t adds"],
     ["timeout 60 make *", "timeout 60 make check"],
@@ -294,6 +306,14 @@ describe("a rule with a * covers no word that may run a program or write a file"
     ["npm run-script unit *", "npm run-script unit inspect"],
     ["npm start *", "npm start word"],
     ["npm stop *", "npm stop word"],
+    ["npx *", "npx mocha@10 init"],
+    ["npm test *", "npm test -x--silent", "npm test --silently", "npm test -- --bail x1", "npm test -- --bail 1x"],
+    ["pnpm xrun *", "pnpm xrun unit"],
+    ["pnpm runx *", "pnpm runx unit"],
+    ["npm *", "npm teste", "npm xt"],
+    ["npm workspace *", "npm workspace a"],
+    ["tool --dry-run *", "tool --dry-run n", "tool --dry-run +0"],
+    ["yarn run *", "yarn run workspace deploy", "yarn run workspace deploy word"],
     ["yarn restart *", "yarn restart word"],
     ["yarn --cwd a unit *", "yarn --cwd a unit word"],
     ["yarn workspace a unit *", "yarn workspace a unit word"],
@@ -456,7 +476,7 @@ describe("a rule with a * for a script of package.json covers the options of the
   const run = (line: string, script: string): string =>
     word(
       judge("Bash", {
-        allowedTools: ["npm test", "npm run", "yarn test", "pnpm test", "bun run", "yarn lint"].map(
+        allowedTools: ["npm test", "npm run", "yarn test", "pnpm test", "bun run", "yarn lint", "yarn workspace a"].map(
           (begins) => `Bash(${begins} *)`,
         ),
         subjects: [words(split(line), { script: script === "" ? [] : script.split(" ") })],
@@ -482,6 +502,8 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["bun run test -t 'adds two'", "vitest"],
     ["bun run test a-b", "vitest"],
     ["yarn lint src", "eslint"],
+    ["yarn lint -f json", "eslint"],
+    ["npm test -- -t adds", "yarn unit \n vitest run"],
     ["yarn lint src", "my-linter"],
     ["npm test 'src/[id].test.ts'", "vitest"],
   ])("%s for %j", (line, script) => {
@@ -519,6 +541,10 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["npm test -- deploy", "npm run a \n npm run b \n mvn -B -ntp test"],
     ["npm test -- -f init out", "npm run unit \n mocha"],
     ["npm run end -- touch", ""],
+    ["npm run end src/a.ts", ""],
+    ["npm run unit word", "my-linter"],
+    ["yarn workspace a unit -t adds", "jest"],
+    ["npm test -- -t adds", "yarn unit"],
     ["npm test -- touch", "npm run end \n"],
     ["npm run unit 'a b'", "nice make test"],
     ["bun run test '{a,--config=./p.ts}'", "vitest"],

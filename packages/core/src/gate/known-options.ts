@@ -6,7 +6,7 @@ interface KnownCommand {
   /** How it begins; a `*` stands for the rest of a word. */
   readonly begins: string;
   /** `-x` and `--watch=false` are whole words, `-k:` takes a value, attached or as the next word, and `--tb:short|no` one of these. */
-  readonly options: string;
+  readonly options?: string;
   /** Whether letters are joined, a value right behind its letter: `-xvk name`, `-n4`. */
   readonly joins?: true;
   /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
@@ -49,7 +49,6 @@ const COMMANDS: readonly KnownCommand[] = [
       "pnpm i, pnpm install, pnpm add, pnpm remove, pnpm update, pnpm ls, pnpm list, pnpm view, pnpm info, pnpm why, pnpm outdated, " +
       "yarn install, yarn add, yarn remove, yarn list, yarn info, yarn why, yarn outdated, " +
       "bun i, bun install, bun add, bun remove, bun update, bun outdated",
-    options: "",
     plainAt: true,
   },
   {
@@ -192,7 +191,7 @@ const COMMANDS: readonly KnownCommand[] = [
     joins: true,
     only: GOAL,
   },
-  { begins: "just, task, go-task", options: "", only: GOAL },
+  { begins: "just, task, go-task", only: GOAL },
   {
     begins: "mvn, mvnd, ./mvnw",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
@@ -220,12 +219,13 @@ const COMMANDS: readonly KnownCommand[] = [
     plainAt: true,
   },
   // Where others read a file, `@` stands for a revision.
-  { begins: "git", options: "", plainAt: true },
+  { begins: "git", plainAt: true },
 ];
 
-/** Of a command that is not listed. */
-const UNKNOWN: Omit<KnownCommand, "begins"> = { options: "" };
-const ONLY_FILES: Omit<KnownCommand, "begins"> = { options: "", only: FILE };
+type Command = Omit<KnownCommand, "begins">;
+const UNKNOWN: Command = {};
+const ONLY_FILES: Command = { only: FILE };
+
 /** What a program may stand behind: it then does the same. */
 const LAUNCHERS =
   "npx, npx --no-install, npx --yes, npx -y, bunx, bun x, npm exec --, pnpm exec, pnpm dlx, yarn exec, yarn dlx, uv run, " +
@@ -241,6 +241,12 @@ const BUN_SIGNS = /[;&|<>'$`\\"\r\n*?{}~()#![\]]|\s-/;
 /** A variable that a program takes from its words. */
 const SETTING = /^\w[\w.-]*[^\w\s]?=/;
 
+interface Word {
+  readonly text: string;
+  /** Whether a `*` of the rule covers it. */
+  readonly isFree: boolean;
+}
+
 /**
  * The first word that a `*` covers and that may make the command run a program or write a file: an option that is not known to be
  * harmless, a setting such as `SHELL=./x`, or `@file`, a file that may hold both. If the command runs a `script`, the words that it
@@ -251,140 +257,148 @@ export function riskyWord(
   isCovered: (at: number) => boolean,
   script?: readonly string[],
 ): string | undefined {
-  const { kept, isElsewhere, risky } = withoutOwnOptions(argv, isCovered);
-  if (risky !== undefined) return risky;
-  const words = kept.map((at) => argv[at] ?? "");
-  const isFree = (at: number): boolean => isCovered(kept[at] ?? -1);
-  const launched = lengthOf(`${LAUNCHERS}, npm exec`, words);
-  // A program may stand behind any other, so the words of the rule count, and the one behind a launcher.
-  const programs = words.map((word, at) => (isFree(at) && at !== launched ? "" : programName(word)));
-  const signs = programs.some((program) => /^(?:npm|npx|pnpm|pnpx|yarn|bunx?)$/.test(program)) ? [MANAGER_SIGNS] : [];
-  const scriptEnd = scriptLength(words, script !== undefined);
-  if (scriptEnd > 0 && words[0] === "bun") signs.push(BUN_SIGNS);
-  const passed = words.find(
-    (word, at) => isFree(at) && (signs.some((sign) => sign.test(word)) || (at < scriptEnd && word.startsWith("-"))),
-  );
-  if (passed !== undefined) return passed;
-  if (scriptEnd > 0) return riskyWordOfScript(words, isFree, scriptEnd, isElsewhere ? undefined : script);
-  const known = knownCommand(words);
-  if (known !== undefined) return riskyWordIn(words, isFree, known.command, known.from);
-  const isKnown = programs.some((program, at) => at >= launched && hasCommands(program));
-  return riskyWordIn(words, isFree, isKnown ? ONLY_FILES : UNKNOWN, launched === 0 ? 0 : launched + 1);
+  const words = argv.map((text, at) => ({ text, isFree: isCovered(at) }));
+  return riskyIn(words, script === undefined ? [] : commandsOf(script))?.text;
 }
 
-/** `end` words name the script. */
-function riskyWordOfScript(
-  words: readonly string[],
-  isCovered: (at: number) => boolean,
+/** A script, and those that it calls, are apart by line ends. */
+function commandsOf(script: readonly string[]): readonly (readonly string[])[] {
+  const commands: string[][] = [[]];
+  for (const word of script) {
+    if (word === "\n") commands.push([]);
+    else commands.at(-1)?.push(word);
+  }
+  return commands;
+}
+
+function riskyIn(all: readonly Word[], scripts: readonly (readonly string[])[]): Word | undefined {
+  const { words, isElsewhere, risky } = withoutOwnOptions(all);
+  if (risky !== undefined) return risky;
+  const texts = words.map(({ text }) => text);
+  const launched = lengthOf(`${LAUNCHERS}, npm exec`, texts);
+  // A program may stand behind any other, so the words of the rule count, and the one behind a launcher.
+  const programs = words.map(({ text, isFree }, at) => (isFree && at !== launched ? "" : programName(text)));
+  const end = scriptLength(texts, scripts.length > 0);
+  const managed = end > 0 && texts[0] === "bun" ? BUN_SIGNS : MANAGER_SIGNS;
+  const signs = programs.some((name) => MANAGER.test(name)) ? managed : undefined;
+  const passed = words.find(
+    ({ text, isFree }, at) => isFree && (signs?.test(text) === true || (at < end && text.startsWith("-"))),
+  );
+  if (passed !== undefined) return passed;
+  if (end > 0) return riskyInScript(words, end, isElsewhere === true ? [] : scripts);
+  const known = knownCommand(texts);
+  if (known !== undefined) return riskyOf(words, known.command, known.from);
+  const isKnown = programs.slice(launched).some(hasCommands);
+  return riskyOf(words, isKnown ? ONLY_FILES : UNKNOWN, launched === 0 ? 0 : launched + 1);
+}
+
+/** Of a command that names a script of package.json with its first words, as many as `end`. */
+function riskyInScript(
+  words: readonly Word[],
   end: number,
-  script: readonly string[] | undefined,
-): string | undefined {
+  [script, ...called]: readonly (readonly string[])[],
+): Word | undefined {
   // npm takes the options in front of `--`, and passes on the other words.
-  const dash = words.indexOf("--", end);
-  const isPassedOn = (at: number): boolean =>
-    words[0] !== "npm" || (dash !== -1 && at > dash) || words[at]?.startsWith("-") === false;
-  const added = [...words.keys()].filter((at) => at >= end && isPassedOn(at));
-  const addedWords = added.map((at) => words[at] ?? "");
+  const dash = words.findIndex(({ text }, at) => at >= end && text === "--");
+  const passedOn = words[0]?.text !== "npm" ? end : dash === -1 ? words.length : dash + 1;
+  const added = words.filter(({ text }, at) => at >= passedOn || (at >= end && !text.startsWith("-")));
   // Behind `;`, they would be a command of their own.
-  if (script?.length === 0) return addedWords.find((_, at) => isCovered(added[at] ?? -1));
-  const calls = script?.indexOf("\n") ?? -1;
-  const [first, called] = calls === -1 ? [script] : [script?.slice(0, calls), script?.slice(calls + 1)];
-  const isKnown =
-    first !== undefined && (knownCommand(first) !== undefined || scriptLength(first, called !== undefined) > 0);
-  const front = isKnown ? first : words.slice(0, end);
-  const line = [...front, ...addedWords];
-  const isAdded = (at: number): boolean => isCovered(added[at - front.length] ?? -1);
-  if (isKnown) return riskyWord(line, isAdded, called);
-  return riskyWordIn(line, isAdded, knownCommand(front)?.command ?? ONLY_FILES, end);
+  if (script?.length === 0) return added.find(({ isFree }) => isFree);
+  if (script !== undefined && (knownCommand(script) !== undefined || scriptLength(script, called.length > 0) > 0))
+    return riskyIn([...script.map((text) => ({ text, isFree: false })), ...added], called);
+  const name = words.slice(0, end);
+  const command = knownCommand(name.map(({ text }) => text))?.command ?? ONLY_FILES;
+  return riskyOf([...name, ...added], command, end);
 }
 
 /** The number of words with which a command names a script of package.json; 0 if it names none. */
-function scriptLength([program = "", verb = "", ...more]: readonly string[], isScript: boolean): number {
-  if (program === "node") return verb === "--run" ? 3 : more.indexOf("--run") === -1 ? 0 : more.indexOf("--run") + 4;
-  if (!/^(?:npm|pnpm|yarn|bun)$/.test(program)) return 0;
-  if (/^run(?:-script)?$/.test(verb)) return 3;
+function scriptLength(words: readonly string[], isScript: boolean): number {
+  const [program, verb = ""] = words;
+  if (program === "node") return words.includes("--run") ? words.indexOf("--run") + 2 : 0;
+  if (program === undefined || !OWN_OPTIONS.has(program)) return 0;
+  if (RUN.test(verb)) return 3;
   if (/^(?:test|tst|t|start|stop|restart)$/.test(verb) && program !== "bun") return 2;
   // All but npm run a script by its name alone.
   return isScript ? 2 : 0;
 }
 
-/** The options of package managers that only say where they work, and how much they print; with a colon if they take a value. */
+const RUN = /^run(?:-script)?$/;
+const MANAGER = /^(?:npm|npx|pnpm|pnpx|yarn|bunx?)$/;
+/** The options of package managers that say where they work; with a colon if they take a value. */
 const OWN_OPTIONS: ReadonlyMap<string, string> = new Map([
-  ["npm", "-s -w: -C: --silent --if-present --workspace: --prefix:"],
-  ["pnpm", "-s -r -F: -C: --silent --if-present --recursive --filter: --dir:"],
-  ["yarn", "-s --silent --cwd:"],
-  ["bun", "-F: --silent --if-present --filter: --cwd:"],
+  ["npm", "-w: -C: --workspace: --prefix:"],
+  ["pnpm", "-r -F: -C: --recursive --filter: --dir:"],
+  ["yarn", "--cwd:"],
+  ["bun", "-F: --filter: --cwd:"],
 ]);
 const HARMLESS_OWN = /^--(?:silent|if-present|verbose|quiet|help|version|(?:no-)?color)$/;
 
 interface OwnOptions {
-  /** Which words remain. */
-  readonly kept: readonly number[];
-  /** Whether they choose another package. */
-  readonly isElsewhere: boolean;
-  /** One that a `*` covers and that may choose another package or do more. */
-  readonly risky?: string;
+  /** The words without them. */
+  readonly words: readonly Word[];
+  /** Whether they may choose another package. */
+  readonly isElsewhere?: boolean;
+  /** One that a `*` covers. */
+  readonly risky?: Word;
 }
 
 /** A command of a package manager without the options of its own; those of npm may stand anywhere in front of `--`. */
-function withoutOwnOptions(argv: readonly string[], isCovered: (at: number) => boolean): OwnOptions {
-  const [manager = ""] = argv;
-  const text = OWN_OPTIONS.get(manager);
-  if (text === undefined) return { kept: [...argv.keys()], isElsewhere: false };
+function withoutOwnOptions(all: readonly Word[]): OwnOptions {
+  const manager = all[0]?.text;
+  const text = manager === undefined ? undefined : OWN_OPTIONS.get(manager);
+  if (text === undefined) return { words: all };
   const options = readOptions(text);
-  const kept = [0];
+  const words: Word[] = [];
   let isElsewhere = false;
-  for (let at = 1; at < argv.length; at++) {
-    const word = argv[at] ?? "";
+  let isValue = false;
+  for (const [at, word] of all.entries()) {
+    if (isValue) {
+      isValue = false;
+      continue;
+    }
+    const [, verb] = words;
     // The others pass on what stands behind the name of a script or program.
-    const isPassed = manager !== "npm" && kept.length > (/^run(?:-script)?$/.test(argv[kept[1] ?? 0] ?? "") ? 2 : 1);
-    if (word === "--" || isPassed) return { kept: [...kept, ...[...argv.keys()].slice(at)], isElsewhere };
-    if (word === "workspace" && manager === "yarn" && kept.length === 1) {
+    const isPassedOn = manager !== "npm" && verb !== undefined && (words.length > 2 || !RUN.test(verb.text));
+    if (word.text === "--" || isPassedOn) return { words: [...words, ...all.slice(at)], isElsewhere };
+    if (word.text === "workspace" && manager === "yarn" && verb === undefined) {
+      isElsewhere = isValue = true;
+      continue;
+    }
+    if (!word.text.startsWith("-")) words.push(word);
+    else if (!HARMLESS_OWN.test(word.text)) {
+      if (word.isFree) return { words, isElsewhere, risky: word };
       isElsewhere = true;
-      at += 1;
-      continue;
+      const option = readOption(word.text, options, false);
+      if (option === undefined) words.push(word);
+      isValue = option?.values !== undefined;
     }
-    if (!word.startsWith("-")) {
-      kept.push(at);
-      continue;
-    }
-    if (HARMLESS_OWN.test(word)) continue;
-    if (isCovered(at)) return { kept, isElsewhere, risky: word };
-    isElsewhere = true;
-    const option = readOption(word, options, false);
-    if (option === undefined) kept.push(at);
-    if (option?.values !== undefined) at += 1;
   }
-  return { kept, isElsewhere };
+  return { words, isElsewhere };
 }
 
-function riskyWordIn(
-  argv: readonly string[],
-  isCovered: (at: number) => boolean,
-  command: Omit<KnownCommand, "begins">,
-  from: number,
-): string | undefined {
+/** `from` words name the program and its command. */
+function riskyOf(words: readonly Word[], command: Command, from: number): Word | undefined {
   const only = new RegExp(`^(?:${command.only ?? ".*"})$`, "s");
-  const options = readOptions(`${ANY_COMMAND} ${command.options}`);
+  const options = readOptions(`${ANY_COMMAND} ${command.options ?? ""}`);
+  let before = "";
   /** The values that the option in front may have. */
   let values: RegExp | undefined;
-  for (const [at, word] of argv.entries()) {
-    if (word.startsWith("-")) {
-      const option = readOption(word, options, command.joins === true);
-      if (option === undefined && isCovered(at)) return word;
+  for (const [at, word] of words.entries()) {
+    const { text, isFree } = word;
+    if (text.startsWith("-")) {
+      const option = readOption(text, options, command.joins === true);
+      if (option === undefined && isFree) return word;
       values = option?.values;
-      continue;
+    } else {
+      const isName = only.test(text) && (command.names === true ? !SETTING.test(text) : !text.includes("="));
+      // Of an option that may also stand alone.
+      const isNumber = /^\d+$/.test(text) && options.has(`${before}:`);
+      const isHarmless = values?.test(text) ?? (isNumber || (isName && !turnsOff(text, before)));
+      const isFile = text.startsWith("@") && command.plainAt !== true;
+      if (isFree && at >= from && (!isHarmless || isFile)) return word;
+      values = undefined;
     }
-    const before = argv[at - 1] ?? "";
-    const isName = only.test(word) && (command.names === true ? !SETTING.test(word) : !word.includes("="));
-    // Of an option that may also stand alone.
-    const isNumber = /^\d+$/.test(word) && options.has(`${before}:`);
-    const isHarmless =
-      at < from ||
-      ((values?.test(word) ?? (isNumber || (isName && !turnsOff(word, before)))) &&
-        (!word.startsWith("@") || command.plainAt === true));
-    if (!isHarmless && isCovered(at)) return word;
-    values = undefined;
+    before = text;
   }
   return undefined;
 }
@@ -401,13 +415,12 @@ function hasCommands(program: string): boolean {
 /** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
 function turnsOff(word: string, before: string): boolean {
   if (!before.startsWith("-") || before === "--") return false;
-  return /^(?:|[-+]?(?:0x0+|0[0.]*|\.0+)(?:e\d+)?|false|true|null|nil|none|no?|off|f)$/i.test(word);
+  return /^(?:|\+?(?:0x0+|0[0.]*|\.0+)(?:e\d+)?|false|true|null|nil|none|no?|off|f)$/i.test(word);
 }
 
-/** Without its folder, version and ending: `./node_modules/mocha/bin/_mocha.js`, `mocha@10`, `-munittest`. */
+/** Without its folder, version and ending: `./node_modules/mocha/bin/_mocha.js`, `mocha@10`, `-munittest`, `unittest.__main__`. */
 function programName(path: string): string {
-  const name = path.slice(path.lastIndexOf("/") + 1).replace(/(?<=.)@.*|\.[cm]?js$/g, "");
-  return name.replace(/^(?:_|-m)(?=\w)|(?<=^unittest)\.(?:__)?main(?:__)?$|(?<=^mvn)d$/g, "");
+  return path.slice(path.lastIndexOf("/") + 1).replace(/^(?:_|-m)|[.@].*/gs, "");
 }
 
 interface KnownForm {
