@@ -1,7 +1,6 @@
 import type { Subject } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { parsePattern } from "../../packages/core/src/definition/patterns/tool-pattern.ts";
-import { envelopeOf, whyOutside } from "../../packages/core/src/gate/envelope.ts";
+import { compileEnvelope, whyOutside } from "../../packages/core/src/gate/envelope.ts";
 import { command, judge, path, word, words, workspace } from "../support/gate.ts";
 
 function bash(allowedTools: readonly string[], ...subjects: readonly Subject[]): string {
@@ -99,8 +98,9 @@ describe("a listed command", () => {
 
   describe("in another folder is outside of the envelope", () => {
     const why = (folder: string, own: readonly string[], others: readonly string[] = [], line = "npm test") => {
-      const envelope = envelopeOf(["Bash(npm test)", ...own].map(parsePattern), others.map(parsePattern));
-      return whyOutside(envelope, "Bash", [command(line, { folder })], workspace);
+      const envelope = compileEnvelope(["Bash(npm test)", ...own]);
+      const writers = () => compileEnvelope(others).writers;
+      return whyOutside(envelope, "Bash", [command(line, { folder })], workspace, { writers });
     };
 
     test.each<[string, string, readonly string[], readonly string[], string]>([

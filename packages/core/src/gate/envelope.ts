@@ -21,10 +21,19 @@ export interface Envelope {
   readonly allowedTools: readonly string[];
   /** Whether files may be written anywhere in the workspace: Edit or Write is listed without a scope. */
   readonly mayWrite: boolean;
-  /** The rules of Edit and Write of all stages of the pipeline: what a command runs may be what an earlier stage wrote. */
+  /** The rules of Edit and Write. */
   readonly writers: readonly ToolPattern[];
   /** The rules whose name matches a tool. */
   rulesFor(tool: string): readonly ToolPattern[];
+}
+
+/** Who may have written files before a call. */
+export interface EarlierWriters {
+  /**
+   * The rules of Edit and Write of all stages that the run may have had: what a command runs in another folder may be what one of them
+   * wrote. Without it, only those of the call's envelope count.
+   */
+  writers?(): readonly ToolPattern[];
 }
 
 /** The envelope of a state's allowedTools. Undefined means no envelope; `[]` is an empty one. */
@@ -34,8 +43,7 @@ export function compileEnvelope(allowedTools: readonly AllowedTool[] | undefined
   return allowedTools === undefined ? undefined : envelopeOf(allowedTools.map(parsePattern));
 }
 
-/** `others` are the patterns of the pipeline's other stages. */
-export function envelopeOf(patterns: readonly ToolPattern[], others: readonly ToolPattern[] = []): Envelope {
+export function envelopeOf(patterns: readonly ToolPattern[]): Envelope {
   const memo = new Map<string, readonly ToolPattern[]>();
   const rulesFor = (tool: string): readonly ToolPattern[] => {
     const known = memo.get(tool);
@@ -45,7 +53,7 @@ export function envelopeOf(patterns: readonly ToolPattern[], others: readonly To
     return rules;
   };
   const mayWrite = WRITERS.some((tool) => rulesFor(tool).some(isPlain));
-  const writers = [...patterns, ...others].filter((pattern) => WRITERS.some((tool) => matchesName(pattern, tool)));
+  const writers = patterns.filter((pattern) => WRITERS.some((tool) => matchesName(pattern, tool)));
   return { allowedTools: patterns.map((pattern) => pattern.text), mayWrite, writers, rulesFor };
 }
 
@@ -123,7 +131,7 @@ export function whyOutside(
   tool: string,
   subjects: readonly Subject[],
   workspace: Workspace,
-  cleaning: Cleaning = {},
+  cleaning: Cleaning & EarlierWriters = {},
 ): string | undefined {
   const rules = envelope.rulesFor(tool);
   if (rules.length === 0)
@@ -139,6 +147,7 @@ export function whyOutside(
     walled: kinds.has("sandboxed"),
     listed: listed.length === 0 ? "none" : listed.length < commands.length ? "some" : "all",
     root: workspace.root,
+    writersOf: () => [...envelope.writers, ...(cleaning.writers?.() ?? [])],
     cleaning,
   };
   for (const subject of subjects) {
@@ -161,6 +170,7 @@ interface Scene {
   /** Which commands of the call are listed by a scope. */
   readonly listed: "none" | "some" | "all";
   readonly root: string;
+  writersOf(): readonly ToolPattern[];
   readonly cleaning: Cleaning;
 }
 
@@ -297,11 +307,11 @@ const EVERYTHING = /^(?:\*\*\/)*\*\*(?:\/\*)?$/;
 function folderFault(
   { argv, readOnly, folder }: CommandSubject,
   { command }: ToolPattern,
-  { envelope, walled, root, cleaning }: Scene,
+  { writersOf, walled, root, cleaning }: Scene,
 ): string | undefined {
   if (folder === undefined || readOnly || walled || command?.folder !== undefined) return undefined;
   const path = insideRoot(root, folder);
-  const { writers } = envelope;
+  const writers = writersOf();
   if (writers.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
   const writer = writers.find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
   if (writer === undefined) return undefined;

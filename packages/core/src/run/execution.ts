@@ -1,8 +1,10 @@
 import { type Json, type JsonObject, numberField, textField } from "../base/json.ts";
+import type { ToolPattern } from "../definition/patterns/tool-pattern.ts";
 import type { StageResult } from "../definition/result.ts";
-import type { PipelineSpec } from "../definition/spec.ts";
+import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import type { ProviderFaultOptions } from "../definition/state-rules.ts";
 import type { DenialCause } from "../gate/denial.ts";
+import type { NamedGuard } from "../gate/guard-hooks.ts";
 import type { WatchedFiles } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
@@ -27,6 +29,12 @@ export interface PipelineInRun {
   readonly interrupts: readonly Interrupt[];
   /** The states of another pipeline, prepared once. */
   prepare(spec: PipelineSpec): PreparedStates;
+  /** The rules of Edit and Write of all its pipelines so far. */
+  writers(): readonly ToolPattern[];
+  /** The hooks of the session, and of the pipelines and states that made this one, the outermost first. */
+  readonly outerGuards: readonly NamedGuard[];
+  /** The same with its own. */
+  readonly guards: readonly NamedGuard[];
   readonly running: RunningChildren;
   /** Runs a child of one of its runs. */
   runChild(child: StartedChild): Promise<ProgramEnd>;
@@ -43,8 +51,14 @@ export interface StartedChild {
   readonly parent: ParentView;
   /** Of a list with a limit of its own. */
   readonly slots: ConcurrencySlots | undefined;
-  /** Of a run whose pipeline its state gives. */
-  readonly given?: PipelineSpec;
+  /** Of a run whose pipeline a state made. */
+  readonly made?: MadePipeline;
+}
+
+/** A pipeline that a state makes. The hooks of that state are asked about its calls. */
+export interface MadePipeline {
+  readonly spec: PipelineSpec;
+  readonly by: StateSpec;
 }
 
 /** An interrupt of a pipeline, which changed files start. */
@@ -90,6 +104,8 @@ export interface Execution extends PreparedState {
   /** Turns of this state in earlier visits. */
   readonly turnsBefore: number;
   readonly interrupts: readonly Interrupt[];
+  readonly guards: PipelineInRun["guards"];
+  readonly writers: PipelineInRun["writers"];
   readonly detours: Detours;
   /** Prepares the pipelines that children bring with them. */
   admit(children: readonly ChildPipeline[]): Promise<StartFacts>;

@@ -1,8 +1,10 @@
 import { SluiceError } from "../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject, textField } from "../base/json.ts";
+import type { ToolPattern } from "../definition/patterns/tool-pattern.ts";
 import type { ProjectFacts } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import { mergedFaults } from "../definition/state-rules.ts";
+import { type GuardHook, mergedFaults } from "../definition/state-rules.ts";
+import type { NamedGuard } from "../gate/guard-hooks.ts";
 import { maskSecrets } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { parseSiblingId, stepIds } from "../journal/step-id.ts";
@@ -14,7 +16,7 @@ import { issuesText } from "../schema/issues.ts";
 import type { ProjectReader, RunDeps } from "./deps.ts";
 import type { Decided, PipelineInRun, RunningChildren, StartedChild } from "./execution.ts";
 import { cancelReason, childMeter, type RunMeter, raceAbort } from "./limits/limits.ts";
-import { type PreparedStates, prepareStates } from "./prepared-states.ts";
+import { type PreparedStates, prepareStates, writersWithin } from "./prepared-states.ts";
 import { newAccount, runEndOf, siblingEndOf } from "./run-result.ts";
 import { decideInRun } from "./stage/decide-route.ts";
 import { decidesStart } from "./stage/recorded-phases.ts";
@@ -40,8 +42,20 @@ export function pipelineProgram(
     others.set(other, known);
     return known;
   };
+  const writers = (): readonly ToolPattern[] => [
+    ...writersWithin([spec, ...(others?.keys() ?? [])]),
+    ...(deps.mode === "allowlist" ? deps.allow.writers : []),
+  ];
   const running: RunningChildren = {};
-  const root = inRun(spec, { deps, meter, providerFaults: deps.providerFaults ?? {}, running, prepare });
+  const root = inRun(spec, {
+    deps,
+    meter,
+    providerFaults: deps.providerFaults ?? {},
+    running,
+    prepare,
+    writers,
+    outerGuards: withGuard([], "session", deps.onCall),
+  });
   return (steps, input) => {
     const { runId } = steps;
     if (!runId.includes("/")) return runRoot(root, steps, input);
@@ -55,12 +69,13 @@ export function pipelineProgram(
 
 function inRun(
   spec: PipelineSpec,
-  shared: Omit<PipelineInRun, "spec" | "states" | "interrupts" | "runChild">,
+  shared: Omit<PipelineInRun, "spec" | "guards" | "states" | "interrupts" | "runChild">,
 ): PipelineInRun {
   const own: PipelineInRun = {
     ...shared,
     spec,
     providerFaults: mergedFaults(spec, shared.providerFaults),
+    guards: withGuard(shared.outerGuards, "pipeline", spec.onCall),
     states: shared.prepare(spec),
     interrupts: spec.interrupts.length === 0 ? [] : interruptsOf(spec),
     runChild: (child) => runChild(own, child),
@@ -141,25 +156,30 @@ function branchEnd({ steps, state: { terminal = "" } }: Walk, end: MachineEnd): 
 /** Runs another pipeline, with its own context, limits and states. */
 async function runOther(parent: PipelineInRun, child: StartedChild): Promise<ProgramEnd> {
   const { steps, input } = child;
-  const { deps, providerFaults, running, prepare } = parent;
+  const { made } = child;
   const name = textField(input, "pipeline") ?? "";
-  const spec = child.given ?? parent.spec.pipelines.get(name);
+  const spec = made?.spec ?? parent.spec.pipelines.get(name);
   if (spec === undefined) {
     const message = `pipeline ${parent.spec.id} has no pipeline ${name}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
   }
-  if (textField(input, "made") !== child.given?.fingerprint) {
+  if (textField(input, "made") !== made?.spec.fingerprint) {
     const message = `run ${steps.runId}: its pipeline ${name} was made during the run, and has changed`;
     throw new SluiceError("Validation", "pipeline_changed", message);
   }
-  const meter = childMeter(parent.meter, spec.limits, deps.clock, steps.runId);
-  const own = inRun(spec, { deps, meter, providerFaults, running, prepare });
+  const meter = childMeter(parent.meter, spec.limits, parent.deps.clock, steps.runId);
+  const outerGuards = made === undefined ? parent.outerGuards : withGuard(parent.guards, "state", made.by.onCall);
+  const own = inRun(spec, { ...parent, outerGuards, meter });
   const { run, context } = startOfOther(child);
   const { state, start } = await checkedStart(own, child, run);
   apply(state, { context });
   const end = await runFromStart(walkOf(own, steps, state), start);
   const isRead = textField(input, "kind") === "run" && end.status === "completed" && isJsonObject(end.value);
   return isRead ? { ...end, value: { ...end.value, context: state.context } } : end;
+}
+
+function withGuard(guards: readonly NamedGuard[], name: string, hook: GuardHook | undefined): readonly NamedGuard[] {
+  return hook === undefined ? guards : [...guards, { name, hook }];
 }
 
 /** The run's input of another pipeline, and what is merged into its context. An invoked one has the task of its parent. */

@@ -1,8 +1,8 @@
 import { deepFreeze, type JsonObject } from "../base/json.ts";
-import { routesPause } from "../definition/graph.ts";
-import { parsePattern, type ToolPattern } from "../definition/patterns/tool-pattern.ts";
+import { pipelinesWithin, routesPause } from "../definition/graph.ts";
+import type { ToolPattern } from "../definition/patterns/tool-pattern.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
-import { type Envelope, envelopeOf } from "../gate/envelope.ts";
+import { compileEnvelope, type Envelope, envelopeOf } from "../gate/envelope.ts";
 import type { Tool } from "../gate/tool.ts";
 import { sharedData } from "../journal/redaction.ts";
 import { type LegalEvent, legalEvents } from "../machine/legal-events.ts";
@@ -25,11 +25,9 @@ export type PreparedStates = ReadonlyMap<string, PreparedState>;
 
 /** Resolves the states of a pipeline against the session's live tools. */
 export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Tool>): PreparedStates {
-  const all = [...spec.states.values()].flatMap((state) => patternsOf(state) ?? []);
   return new Map(
     [...spec.states].map(([id, state]) => {
-      const patterns = patternsOf(state);
-      const envelope = patterns && envelopeOf(patterns, all);
+      const envelope = envelopeIn(state);
       const offer = availableTools(envelope, tools);
       const names = offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name);
       return [
@@ -47,8 +45,14 @@ export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Too
   );
 }
 
-function patternsOf({ patterns, allowedTools }: StateSpec): readonly ToolPattern[] | undefined {
-  return patterns ?? allowedTools?.map(parsePattern);
+/** The rules of Edit and Write of all states of these pipelines, and of those that they may run. */
+export function writersWithin(specs: Iterable<PipelineSpec>): readonly ToolPattern[] {
+  const all = new Set([...specs].flatMap(pipelinesWithin));
+  return [...all].flatMap(({ states }) => [...states.values()].flatMap((state) => envelopeIn(state)?.writers ?? []));
+}
+
+function envelopeIn({ patterns, allowedTools }: StateSpec): Envelope | undefined {
+  return patterns === undefined ? compileEnvelope(allowedTools) : envelopeOf(patterns);
 }
 
 function availableTools(envelope: Envelope | undefined, tools: ReadonlyMap<string, Tool>): AvailableTools {

@@ -11,7 +11,7 @@ import {
 } from "../../gate/authorize-call.ts";
 import { denial, denialIn } from "../../gate/denial.ts";
 import { sandboxOf } from "../../gate/envelope.ts";
-import { type NamedGuard, runGuardHooks } from "../../gate/guard-hooks.ts";
+import { runGuardHooks } from "../../gate/guard-hooks.ts";
 import { type CallUsage, countAllowed, countResult, limitsEdits, NO_CALLS } from "../../gate/usage.ts";
 import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
@@ -128,16 +128,10 @@ function usedWith(
 }
 
 function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext["notes"]): Policy {
-  const { deps, envelope, spec, state, offer, events, env, detours } = attempt.execution;
+  const { deps, envelope, state, offer, events, env, detours, writers, guards: outer } = attempt.execution;
   const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock } = deps;
-  const guards: NamedGuard[] = [];
-  for (const [name, hook] of [
-    ["session", deps.onCall],
-    ["pipeline", spec.onCall],
-    ["state", state.onCall],
-  ] as const) {
-    if (hook !== undefined) guards.push({ name, hook });
-  }
+  const { onCall: hook } = state;
+  const guards = hook === undefined ? outer : [...outer, { name: "state", hook }];
   const { signal } = detours;
   // In mode allowlist, the session's list is the envelope of stages without one.
   const effective = envelope ?? (mode === "allowlist" ? allow : undefined);
@@ -157,6 +151,7 @@ function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext[
       secrets,
     }),
     limits: state.limits,
+    writers,
     notes,
     alternatives: {
       // Masked on access, since only a denial names them.

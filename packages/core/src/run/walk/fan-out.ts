@@ -1,7 +1,6 @@
 import { field, isJsonObject, type Json, type JsonObject, numberField, textField } from "../../base/json.ts";
 import { recordedGraph } from "../../definition/graph.ts";
 import type { StageResult } from "../../definition/result.ts";
-import type { PipelineSpec } from "../../definition/spec.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, RunChildrenOptions, SiblingEnd } from "../../journal/seam.ts";
 import { stepIds } from "../../journal/step-id.ts";
@@ -11,7 +10,7 @@ import { recordedChildren } from "../../machine/resolve-choice.ts";
 import { decide, fanOutFailure, placeIn } from "../../machine/transition.ts";
 import type { Child, ChildEnd, Effect, MachineInput } from "../../machine/transition-types.ts";
 import { AttemptJournal } from "../attempt.ts";
-import type { Decided, StartedChild } from "../execution.ts";
+import type { Decided, MadePipeline, StartedChild } from "../execution.ts";
 import { type ConcurrencySlots, createConcurrencySlots, slotsWithin } from "../limits/concurrency-slot.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { addChildTo, type ChildAccount, readChildAccount } from "../run-result.ts";
@@ -159,8 +158,8 @@ function childEnd(key: string, { status, value }: SiblingEnd): ChildEnd {
 interface ChildSettings {
   /** Those of a list with a limit of its own. */
   readonly slots?: ConcurrencySlots | undefined;
-  /** The pipelines that a state gives, by the key of the child. */
-  readonly given?: ReadonlyMap<string, PipelineSpec>;
+  /** The pipelines that a state made, by the key of the child. */
+  readonly made?: ReadonlyMap<string, MadePipeline>;
 }
 
 /** Runs children in one step. Each reads what its parent has now. */
@@ -169,16 +168,16 @@ export async function runChildren(
   stepId: string,
   children: readonly ChildRun[],
   options: RunChildrenOptions,
-  { slots, given = new Map() }: ChildSettings = {},
+  { slots, made = new Map() }: ChildSettings = {},
 ): Promise<Readonly<Record<string, SiblingEnd>>> {
   const { running } = pipeline;
   const { run, context, outputs, hops, counts, forks } = state;
   const at = `${steps.runId}/${stepId}`;
   running.byStep ??= new Map();
   running.byStep.set(at, (child, input) => {
-    const spec = given.get(textField(input, "key") ?? "");
+    const own = made.get(textField(input, "key") ?? "");
     const parent = { run, context, outputs, hops, counts, forks };
-    return pipeline.runChild({ steps: child, input, parent, slots, ...(spec === undefined ? {} : { given: spec }) });
+    return pipeline.runChild({ steps: child, input, parent, slots, ...(own === undefined ? {} : { made: own }) });
   });
   try {
     return await steps.runChildren(stepId, children, options);

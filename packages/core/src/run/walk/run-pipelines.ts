@@ -63,7 +63,12 @@ export async function runPipelines(
     };
   });
   const keys = children.map(({ key }) => key);
-  const given = new Map(children.flatMap(({ key, pipeline: own }) => (typeof own === "string" ? [] : [[key, own]])));
+  const by = pipeline.states.get(state)?.state;
+  const made = new Map(
+    children.flatMap(({ key, pipeline: spec }) =>
+      typeof spec === "string" || by === undefined ? [] : [[key, { spec, by }]],
+    ),
+  );
   const named = children.map(({ key, pipeline: of }) => ({ key, pipeline: typeof of === "string" ? of : of.id }));
   const settings: Parameters<typeof runChildren>[3] = {
     onFailure: "settle",
@@ -73,7 +78,7 @@ export async function runPipelines(
     },
     joined: (settled) => [{ type: "fanOut.joined", data: { fanOut: stepId, outcomes: outcomesOf(keys, settled) } }],
   };
-  const ends = await runChildren(walk, stepId, runs, settings, { given });
+  const ends = await runChildren(walk, stepId, runs, settings, { made });
   return keys.flatMap((key) => {
     const end = endOf(ends, key);
     if (end === undefined) return [];

@@ -139,7 +139,7 @@ const NO_TARGETS: Execution["targets"] = Object.freeze([]);
 /** The execution of the state that the run has entered. */
 export function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const { pipeline, steps, state: view, kept } = walk;
-  const { spec, deps, meter, providerFaults, states, interrupts } = pipeline;
+  const { spec, deps, meter, providerFaults, states, interrupts, guards, writers } = pipeline;
   const { state: stateId, visit } = enteredOf(view);
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
@@ -171,6 +171,8 @@ export function executionOf(walk: Walk, routed: boolean, detours: Detours): Exec
     meter,
     providerFaults,
     interrupts,
+    guards,
+    writers,
     kept,
     detours,
     admit: (children) => admitChildren(walk, stateId, children),

@@ -1,0 +1,182 @@
+import { existsSync } from "node:fs";
+import { type AnyPipeline, done, invoke, type Json, pipeline, type State, to } from "@sluice/core";
+import { subPipeline } from "@sluice/stages";
+import { authored, authoredExecutor, runInput } from "@sluice/workflows";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { type Scene, scene } from "../support/attack.ts";
+import { submit } from "../support/authored.ts";
+import { caller, completed, json, noModel, session, type TestSessionOptions, tool, work } from "../support/run-kit.ts";
+import { talker } from "../support/talker.ts";
+
+// What limits a pipeline limits those that run inside of it.
+
+const ENV = { PATH: process.env.PATH, HOME: "/nonexistent" };
+const LISTED = ["Bash(npm test)"];
+
+type Call = readonly [tool: string, input: Json];
+
+function calling(allowedTools: readonly string[] | undefined, call: Call): State<Json> {
+  return work<Json>({
+    ...(allowedTools === undefined ? {} : { allowedTools }),
+    act: async (scope) => completed(await caller(scope)(...call)),
+  });
+}
+
+/** A package whose tests write a file. */
+function evilPackage(place: Scene): Call {
+  const script = "node -e \"require('node:fs').writeFileSync('PWN', '')\"";
+  const content = JSON.stringify({ scripts: { test: script } });
+  return ["Write", { file_path: place.path("docs/package.json"), content }];
+}
+const RUN: Call = ["Bash", { command: "cd docs && npm test" }];
+
+/** A pipeline of one state. */
+function only(id: string, state: State<Json>) {
+  return pipeline({
+    id,
+    input: z.any(),
+    stages: { only: state },
+    initial: "only",
+    next: { only: ({ output }) => done(json(output)) },
+  });
+}
+
+type Inner = State<Json, undefined>;
+
+function twoStages(write: Inner, run: Inner, pipelines: Readonly<Record<string, AnyPipeline>> = {}) {
+  return pipeline({
+    id: "outer",
+    input: runInput,
+    stages: { write, run },
+    pipelines,
+    initial: "write",
+    next: { write: () => to("run"), run: ({ output }) => done(json(output)) },
+  });
+}
+
+/** A document of one agent. */
+const document = (allowedTools: readonly string[]) => ({
+  id: "made",
+  initial: "work",
+  states: {
+    work: { allowed_tools: allowedTools, instructions: "Work.", on: { DONE: "done" } },
+    done: { type: "final" },
+  },
+});
+
+/** A model that writes a pipeline whose agent makes one call; while it writes, it makes another one, if there is one. */
+function author(allowedTools: readonly string[], [name, input]: Call, first?: Call) {
+  return talker(({ stage, turn }) => {
+    if (stage === "design" && turn === 0 && first !== undefined)
+      return { calls: [{ tool: first[0], input: first[1] }] };
+    if (stage === "design") return submit(document(allowedTools));
+    if (turn === 0) return { calls: [{ tool: name, input }] };
+    return { calls: [{ tool: "transition", input: { event: "DONE" } }] };
+  });
+}
+
+describe("a command in a folder where a stage of the run may have written", () => {
+  async function refuses(place: Scene, made: ReturnType<typeof twoStages>, more: TestSessionOptions = {}) {
+    const live = session({ model: noModel, cwd: place.root, env: ENV, executors: [authoredExecutor], ...more });
+    const { denied } = await live.run(made, { task: "x" });
+    expect(existsSync(place.path("docs/package.json"))).toBe(true);
+    expect(denied.map((each) => each.tool)).toEqual(["Bash"]);
+    expect(existsSync(place.path("docs/PWN"))).toBe(false);
+  }
+
+  test("needs a grant in a pipeline that the run calls", async () => {
+    const place = scene();
+    const child = only("child", calling(LISTED, RUN));
+    const run = subPipeline({ pipeline: "child", of: child, input: {} });
+    await refuses(place, twoStages(calling(["Write(docs/**)"], evilPackage(place)), run, { child }));
+  });
+
+  test("needs a grant if a pipeline wrote there that the run called", async () => {
+    const place = scene();
+    const child = only("child", calling(["Write(docs/**)"], evilPackage(place)));
+    const write = subPipeline({ pipeline: "child", of: child, input: {} });
+    await refuses(place, twoStages(write, calling(LISTED, RUN), { child }));
+  });
+
+  test("needs a grant in a pipeline that a route invokes", async () => {
+    const place = scene();
+    const child = only("child", calling(LISTED, RUN));
+    const outer = pipeline({
+      id: "outer",
+      input: runInput,
+      stages: { write: calling(["Write(docs/**)"], evilPackage(place)), end: work<Json>({}) },
+      pipelines: { child },
+      initial: "write",
+      transitions: [
+        { from: "write", on: "success", to: invoke("child", { onComplete: "end" }) },
+        { from: "end", on: "success", to: done(null) },
+      ],
+    });
+    await refuses(place, outer);
+  });
+
+  test("needs a grant in a pipeline that a model wrote", async () => {
+    const place = scene();
+    const outer = twoStages(
+      calling(["Write(docs/**)"], evilPackage(place)),
+      authored({ allow: { tools: LISTED }, approval: "never" }),
+    );
+    await refuses(place, outer, { model: author(LISTED, RUN) });
+  });
+
+  test("needs a grant if a pipeline that a model wrote may write there", async () => {
+    const place = scene();
+    const tools = ["Write(docs/**)"];
+    const outer = twoStages(authored({ allow: { tools }, approval: "never" }), calling(LISTED, RUN));
+    await refuses(place, outer, { model: author(tools, evilPackage(place)) });
+  });
+
+  test.each([
+    ["if the session's allowlist lets a stage write there", undefined, LISTED, ["Write(docs/**)"]],
+    ["if the session's allowlist lists the command", ["Write(docs/**)"], undefined, LISTED],
+  ])("is denied %s", async (_case, first, second, allow) => {
+    const place = scene();
+    const outer = twoStages(calling(first, evilPackage(place)), calling(second, RUN));
+    await refuses(place, outer, { mode: "allowlist", allow });
+  });
+});
+
+describe("of a state in which a model writes a pipeline", () => {
+  const touched = (): { readonly calls: Json[]; readonly touch: ReturnType<typeof tool> } => {
+    const calls: Json[] = [];
+    const touch = tool("touch", {
+      execute: async (input) => {
+        calls.push(json(input));
+        return { ok: true, output: null };
+      },
+    });
+    return { calls, touch };
+  };
+
+  test.each(["pipeline", "state"])("the hook of the %s is asked about the calls of both agents", async (owner) => {
+    const { calls, touch } = touched();
+    const hook = { onCall: () => ({ veto: "nothing may run" }) };
+    const outer = pipeline({
+      id: "outer",
+      input: runInput,
+      ...(owner === "pipeline" ? hook : {}),
+      stages: {
+        auto: authored({
+          allow: { tools: ["touch"] },
+          designTools: ["touch"],
+          approval: "never",
+          ...(owner === "state" ? hook : {}),
+        }),
+      },
+      initial: "auto",
+      next: { auto: ({ output }) => done(json(output)) },
+    });
+    const model = author(["touch"], ["touch", { at: "work" }], ["touch", { at: "design" }]);
+    const { denied } = await session({ model, tools: [touch], executors: [authoredExecutor] }).run(outer, {
+      task: "x",
+    });
+    expect(denied.map(({ cause }) => cause)).toEqual(["hook", "hook"]);
+    expect(calls).toEqual([]);
+  });
+});
