@@ -41,8 +41,6 @@ export interface KindFacts {
   readonly chooses?: RouteChooser;
   /** Whether its executor is asked once more when the run has ended. */
   readonly acknowledges?: true;
-  /** A row on a pause gives it its own progress as input, so no model may write its input. */
-  readonly readsProgress?: true;
   /** Whether a choice may replace its prompt for one execution, where the pipeline allows it. */
   readonly takesPrompt?: true;
   /** `session`: the executor may call tools that the envelope does not cover. */

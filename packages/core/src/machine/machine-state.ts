@@ -80,6 +80,8 @@ export interface Entered {
   readonly visit: number;
   /** The event that led here, if one did. */
   readonly arrivedBy?: Arrival;
+  /** A row led here from a pause of the same state: the input is what that left. */
+  readonly afterPause?: true;
   /** Takes the place of the state's own prompt. */
   readonly prompt?: string;
   /** After an interruption by a person: what the execution before this one left. */
@@ -111,7 +113,7 @@ export interface Patch {
   /** Merged into the shared object, key by key. */
   readonly context?: JsonObject;
   /** Enters a state, which is one visit. */
-  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "prompt" | "feedback" | "missed"> & {
+  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "afterPause" | "prompt" | "feedback" | "missed"> & {
     readonly joined?: Joined;
   };
   /** Starts a fan-out, which is one visit of each of its states. */
@@ -212,9 +214,10 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
-    const { arrivedBy, prompt, feedback, missed } = enter;
+    const { arrivedBy, afterPause, prompt, feedback, missed } = enter;
     const at = { state: enter.state, input: deepFreeze(enter.input), visit };
     state.at = arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(arrivedBy) };
+    if (afterPause !== undefined) state.at = { ...state.at, afterPause };
     if (prompt !== undefined) state.at = { ...state.at, prompt };
     if (feedback !== undefined) state.at = { ...state.at, feedback, ...(missed === undefined ? {} : { missed }) };
     state.joined = deepFreeze(enter.joined);

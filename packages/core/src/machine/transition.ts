@@ -296,7 +296,12 @@ function entering(
   if (input.kind === "interrupt")
     return enter(choice, { ...patch, suspend: { interrupt: input.name } }, undefined, trace);
   if (input.kind === "message") return enter(choice, { ...patch, suspend: { interrupt: MESSAGE } }, undefined, trace);
-  if (input.kind !== "children" || move.isRoute) return enter(choice, patch, undefined, trace);
+  if (input.kind !== "children" || move.isRoute) {
+    const entered = enter(choice, patch, undefined, trace);
+    const isPause = input.kind === "result" && input.result.status === "paused" && state === enteredOf(view).state;
+    if (!isPause || entered.patch.enter === undefined) return entered;
+    return { ...entered, patch: { ...entered.patch, enter: { ...entered.patch.enter, afterPause: true } } };
+  }
   const { choice: joined } = pendingOf(view);
   const outputs = failure === undefined ? joining(patch, joined, input.ended) : patch;
   return enter(choice, outputs, joinedAs(joined, input.ended), trace);
@@ -317,7 +322,7 @@ function again(
   { patch, trace }: Move,
   interrupted: Extract<MachineInput, { readonly kind: "interrupted" }>,
 ): Transition {
-  const { state, input, visit, arrivedBy } = enteredOf(view);
+  const { state, input, visit, arrivedBy, afterPause } = enteredOf(view);
   const feedback = interruptedFeedback(executionIdOf(state, visit), interrupted);
   const { orchestrator } = spec;
   if (orchestrator !== undefined && state !== orchestrator) {
@@ -330,6 +335,7 @@ function again(
     input,
     feedback,
     ...(arrivedBy === undefined ? {} : { arrivedBy }),
+    ...(afterPause === undefined ? {} : { afterPause }),
     ...(view.joined === undefined ? {} : { joined: view.joined }),
     ...(interrupted.missed === undefined ? {} : { missed: interrupted.missed }),
   };

@@ -195,6 +195,8 @@ export interface ActScope extends StatePlace {
   }): Promise<AskOutcome>;
   /** Whether a row leads on from an outcome `paused`. */
   readonly pauses: boolean;
+  /** Whether such a row led here from this state, so that the input is the `request` of that outcome. */
+  readonly afterPause: boolean;
   /** How the session decides about calls outside of an envelope. */
   readonly mode: SecurityMode;
   /** Absolute paths that nothing of the run may write, besides those protected in every workspace. */

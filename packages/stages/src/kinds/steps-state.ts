@@ -107,7 +107,6 @@ export function stepsState({ steps, output, limits }: StepsOptions): State {
     options,
     ...(output === undefined ? {} : { output: schemaAt(report, "output", { ...output, type: "object" }) }),
     checksOutput: true,
-    readsProgress: true,
     adds: [...names],
     templates,
     parts: {

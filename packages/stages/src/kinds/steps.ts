@@ -71,15 +71,10 @@ function isJsonValue(value: unknown): value is Json {
 /** The field of the input in which a paused state finds its progress when it is visited again. */
 const RESUME = "resume";
 
-/**
- * The progress of the visit that paused. Where a row continues it, only rows lead to a further visit, and no row takes this field
- * from a model or a person, while the input of a first visit may be that of the run. Without such a row, a model may choose the
- * state and write its input.
- */
-function resumed({ ctx, stateId, pauses }: ActScope): Progress | undefined {
-  if (!pauses || ctx.visit < 2 || !isObject(ctx.input)) return undefined;
+/** The progress of the visit that paused. Any other input may be written by a model or a person. */
+function resumed({ ctx, afterPause }: ActScope): Progress | undefined {
+  if (!afterPause || !isObject(ctx.input)) return undefined;
   const resume = asJson(ctx.input[RESUME]);
-  if (field(resume, "state") !== stateId) return undefined;
   const outputs = field(resume, "outputs");
   const changes = field(resume, "changes");
   if (!isJsonObject(outputs) || !isJsonObject(changes)) return undefined;

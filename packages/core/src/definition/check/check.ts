@@ -2,7 +2,7 @@ import type { Problem } from "../../base/errors.ts";
 import { createReport, type Report, suggestOneOf } from "../../base/problems.ts";
 import { unknownRequired } from "../../schema/schema-path.ts";
 import { type ChoiceShape, declaredTargets, parseChoice, type SiblingShape } from "../choice.ts";
-import { edgesOf, isRowOf, pipelinesWithin, type Reachability, reach, routesPause } from "../graph.ts";
+import { edgesOf, isRowOf, pipelinesWithin, type Reachability, reach } from "../graph.ts";
 import { matchesName } from "../patterns/tool-pattern.ts";
 import { type PipelineDefinition, readDefinition } from "../read.ts";
 import type { PipelineSpec, RouteChooser, RouteFallback, RowSpec, StateSpec } from "../spec.ts";
@@ -182,12 +182,6 @@ function checkChooser(report: Report, spec: PipelineSpec, id: string, { targets,
   for (const [index, target] of targets.entries()) {
     requireState(report, spec, `${path}.targets[${index}]`, target);
     if (target === id) report.add(`${path}.targets[${index}]`, `${id} cannot choose itself`);
-    if (spec.states.get(target)?.readsProgress === true && routesPause(spec, target))
-      report.add(
-        `${path}.targets[${index}]`,
-        `a row continues ${target} after a pause with its progress, which a model could write as well`,
-        "choose a state that leads to it, or remove the row",
-      );
     if (targets.indexOf(target) !== index) report.add(`${path}.targets[${index}]`, `${target} is listed twice`);
   }
   if (fallback !== undefined) checkFallback(report, spec, `${path}.fallback`, fallback);

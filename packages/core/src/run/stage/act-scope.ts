@@ -223,6 +223,7 @@ class AttemptScope implements ActScope {
   readonly events: ActScope["events"];
   readonly targets: ActScope["targets"];
   readonly pauses: boolean;
+  readonly afterPause: boolean;
   readonly executionId: string;
   /** Set again after calls: the handler of an interrupt may have changed it. */
   ctx: StageContext;
@@ -250,6 +251,7 @@ class AttemptScope implements ActScope {
     this.events = events;
     this.targets = targets;
     this.pauses = pauses;
+    this.afterPause = execution.view.at?.afterPause === true;
     this.executionId = executionId;
     this.ctx = entry;
     this.turnsBefore = turnsBefore;
