@@ -1,6 +1,6 @@
 // A state in which a model writes a pipeline, which is checked, shown to a person and then runs.
 
-import type { AnyState, Json, StageContext, State } from "@sluice/core";
+import type { AnyState, GuardHook, Json, StageContext, State } from "@sluice/core";
 import { type CommonOptions, type CompiledTemplate, createReport, readTemplate, stateSpec } from "@sluice/core/runtime";
 import type { KindCommon } from "@sluice/stages";
 import { type AuthoredAllow, type AuthoredRules, readAllow } from "./allow.ts";
@@ -36,6 +36,8 @@ export interface AuthoredOptions<A extends Record<string, AnyState>, I> extends 
   readonly turnCap?: number;
   /** The model that writes, instead of the session's. */
   readonly model?: string;
+  /** A hook that is asked about every call of the pipeline, and of the model that writes it. */
+  readonly onCall?: GuardHook;
 }
 
 /** What the executor reads of such a state. */
