@@ -233,7 +233,7 @@ describe("an option by the * in the middle of a rule, which names what the stage
       "make ' X = $(shell touch PWN)' check",
       "git --git-dir=docs/evil HEAD",
     ),
-    runs("although a word is none", ["Read", "Write(docs/**)", "Bash(npm * -- *)"], "npm test -- one --run"),
+    runs("although a word is none", ["Read", "Write(docs/**)", "Bash(npm * -- *)"], "npm test -- one.test.js --run"),
   ]);
 });
 
