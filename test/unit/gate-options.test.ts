@@ -121,6 +121,7 @@ describe("a rule with a * covers the words that people give", () => {
     ["tool *", "tool 'a\nb'"],
     ["tool --name *", "tool --name x0"],
     ["tool mo_cha *", "tool mo_cha word"],
+    ["yarn --cwd a add *", "yarn --cwd a add debug"],
     ["coverage run -m pytest *", "coverage run -m pytest unit"],
     ["npm run *", "npm run build -- src", "npm run build -- test", "npm run build tests"],
     ["timeout 60 npx vitest *", "timeout 60 npx vitest run -t adds"],

@@ -263,10 +263,13 @@ export function riskyWord(
 
 /** A script, and those that it calls, are apart by line ends. */
 function commandsOf(script: readonly string[]): readonly (readonly string[])[] {
-  const commands: string[][] = [[]];
+  let command: string[] = [];
+  const commands = [command];
   for (const word of script) {
-    if (word === "\n") commands.push([]);
-    else commands.at(-1)?.push(word);
+    if (word === "\n") {
+      command = [];
+      commands.push(command);
+    } else command.push(word);
   }
   return commands;
 }
@@ -274,18 +277,21 @@ function commandsOf(script: readonly string[]): readonly (readonly string[])[] {
 function riskyIn(all: readonly Word[], scripts: readonly (readonly string[])[]): Word | undefined {
   const { words, isElsewhere, risky } = withoutOwnOptions(all);
   if (risky !== undefined) return risky;
-  const texts = words.map(({ text }) => text);
+  const texts = textsOf(words);
   const launched = lengthOf(`${LAUNCHERS}, npm exec`, texts);
   // A program may stand behind any other, so the words of the rule count, and the one behind a launcher.
   const programs = words.map(({ text, isFree }, at) => (isFree && at !== launched ? "" : programName(text)));
   const end = scriptLength(texts, scripts.length > 0);
   const managed = end > 0 && texts[0] === "bun" ? BUN_SIGNS : MANAGER_SIGNS;
   const signs = programs.some((name) => MANAGER.test(name)) ? managed : undefined;
-  const passed = words.find(
-    ({ text, isFree }, at) => isFree && (signs?.test(text) === true || (at < end && text.startsWith("-"))),
-  );
+  const passed = words.find(({ text, isFree }) => isFree && signs?.test(text) === true);
   if (passed !== undefined) return passed;
-  if (end > 0) return riskyInScript(words, end, isElsewhere === true ? [] : scripts);
+  if (end > 0)
+    return riskyInScript(
+      words,
+      end,
+      scripts.filter(() => isElsewhere !== true),
+    );
   const known = knownCommand(texts);
   if (known !== undefined) return riskyOf(words, known.command, known.from);
   const isKnown = programs.slice(launched).some(hasCommands);
@@ -299,33 +305,37 @@ function riskyInScript(
   [script, ...called]: readonly (readonly string[])[],
 ): Word | undefined {
   // npm takes the options in front of `--`, and passes on the other words.
-  const dash = words.findIndex(({ text }, at) => at >= end && text === "--");
-  const passedOn = words[0]?.text !== "npm" ? end : dash === -1 ? words.length : dash + 1;
+  const texts = textsOf(words);
+  const dash = texts.indexOf("--");
+  const passedOn = texts[0] !== "npm" ? end : dash === -1 ? words.length : dash + 1;
   const added = words.filter(({ text }, at) => at >= passedOn || (at >= end && !text.startsWith("-")));
   // Behind `;`, they would be a command of their own.
   if (script?.length === 0) return added.find(({ isFree }) => isFree);
-  if (script !== undefined && (knownCommand(script) !== undefined || scriptLength(script, called.length > 0) > 0))
+  if (script !== undefined && (knownCommand(script) !== undefined || scriptLength(script, true) > 0))
     return riskyIn([...script.map((text) => ({ text, isFree: false })), ...added], called);
-  const name = words.slice(0, end);
-  const command = knownCommand(name.map(({ text }) => text))?.command ?? ONLY_FILES;
-  return riskyOf([...name, ...added], command, end);
+  const line = words.filter((word, at) => at < end || added.includes(word));
+  return riskyOf(line, knownCommand(textsOf(line))?.command ?? ONLY_FILES, end);
+}
+
+function textsOf(words: readonly Word[]): readonly string[] {
+  return words.map(({ text }) => text);
 }
 
 /** The number of words with which a command names a script of package.json; 0 if it names none. */
 function scriptLength(words: readonly string[], isScript: boolean): number {
-  const [program, verb = ""] = words;
-  if (program === "node") return words.includes("--run") ? words.indexOf("--run") + 2 : 0;
-  if (program === undefined || !OWN_OPTIONS.has(program)) return 0;
-  if (RUN.test(verb)) return 3;
-  if (/^(?:test|tst|t|start|stop|restart)$/.test(verb) && program !== "bun") return 2;
+  if (words[0] === "node") return words.includes("--run") ? words.indexOf("--run") + 2 : 0;
+  const [command, verb] = words;
+  const called = `${command} ${verb}`;
+  if (/^(?:npm|pnpm|yarn|bun) run(?:-script)?$/.test(called)) return 3;
+  if (/^(?:npm|pnpm|yarn) (?:test|tst|t|start|stop|restart)$/.test(called)) return 2;
   // All but npm run a script by its name alone.
-  return isScript ? 2 : 0;
+  return isScript && /^(?:pnpm|yarn|bun) /.test(called) ? 2 : 0;
 }
 
 const RUN = /^run(?:-script)?$/;
 const MANAGER = /^(?:npm|npx|pnpm|pnpx|yarn|bunx?)$/;
 /** The options of package managers that say where they work; with a colon if they take a value. */
-const OWN_OPTIONS: ReadonlyMap<string, string> = new Map([
+const OWN_OPTIONS: ReadonlyMap<string | undefined, string> = new Map([
   ["npm", "-w: -C: --workspace: --prefix:"],
   ["pnpm", "-r -F: -C: --recursive --filter: --dir:"],
   ["yarn", "--cwd:"],
@@ -345,7 +355,7 @@ interface OwnOptions {
 /** A command of a package manager without the options of its own; those of npm may stand anywhere in front of `--`. */
 function withoutOwnOptions(all: readonly Word[]): OwnOptions {
   const manager = all[0]?.text;
-  const text = manager === undefined ? undefined : OWN_OPTIONS.get(manager);
+  const text = OWN_OPTIONS.get(manager);
   if (text === undefined) return { words: all };
   const options = readOptions(text);
   const words: Word[] = [];
@@ -380,7 +390,7 @@ function withoutOwnOptions(all: readonly Word[]): OwnOptions {
 function riskyOf(words: readonly Word[], command: Command, from: number): Word | undefined {
   const only = new RegExp(`^(?:${command.only ?? ".*"})$`, "s");
   const options = readOptions(`${ANY_COMMAND} ${command.options ?? ""}`);
-  let before = "";
+  let before: string | undefined;
   /** The values that the option in front may have. */
   let values: RegExp | undefined;
   for (const [at, word] of words.entries()) {
@@ -413,8 +423,8 @@ function hasCommands(program: string): boolean {
 }
 
 /** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
-function turnsOff(word: string, before: string): boolean {
-  if (!before.startsWith("-") || before === "--") return false;
+function turnsOff(word: string, before: string | undefined): boolean {
+  if (before === undefined || !before.startsWith("-") || before === "--") return false;
   return /^(?:|\+?(?:0x0+|0[0.]*|\.0+)(?:e\d+)?|false|true|null|nil|none|no?|off|f)$/i.test(word);
 }
 
