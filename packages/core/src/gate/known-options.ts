@@ -7,6 +7,13 @@ interface KnownCommand {
   readonly begins: string;
   /** `-x` and `--watch=false` are whole words, `-k:` takes a value, attached or as the next word, and `--tb:short|no` one of these. */
   readonly options?: string;
+  /**
+   * Options that a rule or script may name and a `*` does not cover, in the same form: they are not known to be harmless, but to take no
+   * value or just one. What stands behind any other may be its value. Absent if that does not matter.
+   */
+  readonly given?: string;
+  /** Whether an option takes all words up to the next one. */
+  readonly takesAll?: true;
   /** Whether letters are joined, a value right behind its letter: `-xvk name`, `-n4`. */
   readonly joins?: true;
   /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
@@ -41,6 +48,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--no-coverage --watch=false --watchAll=false --coverage=false --reporter:dot|spec|tap|verbose|default " +
       "--test-reporter:dot|spec|tap",
     only: FILE,
+    given: "",
   },
   {
     // Their other words name packages.
@@ -50,6 +58,8 @@ const COMMANDS: readonly KnownCommand[] = [
       "yarn install, yarn add, yarn remove, yarn list, yarn info, yarn why, yarn outdated, " +
       "bun i, bun install, bun add, bun remove, bun update, bun outdated",
     plainAt: true,
+    given:
+      "-D -E -O -P -S -g --save --save-dev --save-exact --save-optional --save-prod --no-save --dev --exact --ignore-scripts --no-audit --no-fund --json --depth:",
   },
   {
     begins: "vitest",
@@ -61,6 +71,8 @@ const COMMANDS: readonly KnownCommand[] = [
     only: "(?!init$).*",
     names: true,
     plainAt: true,
+    given:
+      "-c: -r: -u --config: --root: --dir: --environment: --mode: --outputFile: --coverage --globals --silent --typecheck --ui --update --watch",
   },
   {
     begins: "jest",
@@ -71,6 +83,9 @@ const COMMANDS: readonly KnownCommand[] = [
       "--maxWorkers: --shard: --randomize --seed: --forceExit --detectOpenHandles --logHeapUsage",
     names: true,
     plainAt: true,
+    given:
+      "-c: -u --config: --rootDir: --env: --testEnvironment: --coverageDirectory: --outputFile: --coverage --json --silent --updateSnapshot --watch --watchAll",
+    takesAll: true,
   },
   {
     begins: "mocha",
@@ -82,6 +97,7 @@ const COMMANDS: readonly KnownCommand[] = [
     only: "(?!(?:init|inspect|debug)$).*",
     names: true,
     plainAt: true,
+    given: "-r: -w -u: -p --require: --config: --package: --file: --spec: --extension: --ui: --watch",
   },
   {
     begins: "playwright test",
@@ -90,6 +106,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--shard: --list --last-failed --forbid-only --fully-parallel --pass-with-no-tests --reporter:dot|line|list",
     names: true,
     plainAt: true,
+    given: "-c: -u --config: --output: --headed --ui --update-snapshots",
   },
   {
     begins: "node --test",
@@ -98,12 +115,14 @@ const COMMANDS: readonly KnownCommand[] = [
       "--test-reporter:dot|spec|tap",
     names: true,
     plainAt: true,
+    given: "--import: --require: -r: --experimental-test-coverage --experimental-strip-types --watch",
   },
   {
     begins: "bun test",
     options: "-t: --test-name-pattern: --bail --bail: --timeout: --rerun-each: --only --todo",
     names: true,
     plainAt: true,
+    given: "--preload: --coverage --watch -u --update-snapshots",
   },
   {
     begins: "pytest",
@@ -115,16 +134,18 @@ const COMMANDS: readonly KnownCommand[] = [
       "--setup-show --ignore: --ignore-glob: --deselect: --verbosity: --log-level: --log-cli-level: --no-cov --timeout:",
     joins: true,
     names: true,
+    given: "-c: -o: -p: -W: --rootdir: --junitxml: --cov: --cov-report: --pdb",
   },
   {
     // A folder to start in is run like one that is an operand.
-    begins: "unittest",
+    begins: "unittest, manage.py test, ./manage.py test, python manage.py test, python3 manage.py test",
     options:
       "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
     // It calls what a dotted name stands for, such as `code.interact` or `test_a.sys.breakpointhook`: only names of tests are covered.
     only: String.raw`discover|.*/.*|.*\.py|tests|(?:tests(?:\.\w+)*\.)?${TEST_MODULE}`,
     joins: true,
     names: true,
+    given: "",
   },
   {
     begins: "go test",
@@ -132,6 +153,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "-v -race -short -failfast -json -benchmem -cover -fullpath -run: -skip: -list: -count: -timeout: -parallel: -cpu: -p: " +
       "-bench: -benchtime: -shuffle: -covermode: -tags: -vet:off|all",
     names: true,
+    given: "-o: -coverprofile: -coverpkg: -exec: -ldflags: -mod: -v=true",
   },
   {
     begins: "cargo test, cargo check, cargo clippy, cargo build",
@@ -142,14 +164,18 @@ const COMMANDS: readonly KnownCommand[] = [
       "--no-capture --show-output --test-threads: --ignored --include-ignored --exact --skip: --list",
     joins: true,
     names: true,
+    given: "--manifest-path: --target: --target-dir: --profile: --config: --fix --color:",
   },
   {
+    // Of a file it would write the compiled one, and of a project what its settings say.
     begins: "tsc",
     options:
       "-v -h --all --noEmit --pretty: --strict --skipLibCheck --noErrorTruncation --listFiles --listFilesOnly --explainFiles " +
       "--showConfig --traceResolution --diagnostics --extendedDiagnostics --noUnusedLocals --noUnusedParameters " +
       "--noImplicitAny --strictNullChecks --esModuleInterop --allowJs --checkJs --isolatedModules --target: --module: " +
       "--moduleResolution: --lib: --jsx:",
+    given: "",
+    only: "(?!)",
   },
   {
     begins: "eslint",
@@ -158,6 +184,8 @@ const COMMANDS: readonly KnownCommand[] = [
       "--no-warn-ignored --no-error-on-unmatched-pattern --pass-on-no-patterns --report-unused-disable-directives --stats " +
       "--debug",
     plainAt: true,
+    given:
+      "-c: -o: --config: --output-file: --rulesdir: --plugin: --parser: --resolve-plugins-relative-to: --cache-location: --fix --fix-dry-run --cache",
   },
   {
     begins: "prettier",
@@ -165,6 +193,11 @@ const COMMANDS: readonly KnownCommand[] = [
       "-c -l -u -h --check --list-different --ignore-unknown --no-error-on-unmatched-pattern --no-config --no-editorconfig " +
       "--log-level:",
     plainAt: true,
+    given: "-w --config: --plugin: --ignore-path: --parser: --write --cache",
+  },
+  {
+    begins: "biome check, biome ci, biome format, biome lint, oxlint",
+    given: "-c: --config: --config-path: --fix --write --type-aware --deny-warnings --error-on-warnings",
   },
   {
     begins: "ruff check",
@@ -172,8 +205,14 @@ const COMMANDS: readonly KnownCommand[] = [
       "-q -v -s -n -e -h --no-cache --exit-zero --no-fix --diff --statistics --preview --show-files --select: --ignore: " +
       "--extend-select: --exclude: --line-length: --target-version: --output-format:",
     joins: true,
+    given: "--config: --fix --unsafe-fixes --watch --output-file:",
   },
-  { begins: "ruff format", options: "-q -v -s -n -h --no-cache --check --diff --preview --exclude:", joins: true },
+  {
+    begins: "ruff format",
+    options: "-q -v -s -n -h --no-cache --check --diff --preview --exclude:",
+    given: "--config:",
+    joins: true,
+  },
   {
     begins: "mypy",
     options:
@@ -181,21 +220,25 @@ const COMMANDS: readonly KnownCommand[] = [
       "--show-column-numbers --ignore-missing-imports --check-untyped-defs --disallow-untyped-defs --warn-unused-ignores " +
       "--warn-unreachable --no-incremental --follow-imports: --python-version: --exclude:",
     joins: true,
+    given: "--config-file: --install-types --non-interactive",
   },
   {
     // Not -t, with which it writes files that pass for the results of a check. Its settings may have any name, and a recipe may use
     // a goal as it is.
-    begins: "make, gmake, bmake, remake",
+    begins: "make, gmake",
     options:
       "-k -s -n -B -h -v -j -j:[0-9]+ --keep-going --dry-run --always-make --no-print-directory --jobs --jobs:[0-9]+",
     joins: true,
     only: GOAL,
+    given: "-C: -f: -w --directory: --file: --makefile:",
   },
-  { begins: "just, task, go-task", only: GOAL },
+  // A path before the name of a task chooses the file of tasks.
+  { begins: "just, task, go-task, bmake, remake", given: "", only: "[\\w.+%:,-]*" },
   {
     begins: "mvn, mvnd, ./mvnw",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
     only: "clean|validate|compile|test-compile|test|package|verify",
+    given: "-pl: -f: -P: -am -DskipTests",
   },
   {
     begins: "gradle, ./gradlew",
@@ -203,6 +246,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "-q -i -s -m -h --info --stacktrace --offline --no-daemon --console:auto|plain|rich|verbose --tests: --rerun-tasks " +
       "--continue --parallel --no-parallel --dry-run",
     only: String.raw`(?:[\w:.-]*:)?(?:clean|classes|testClasses|test|check|assemble|build)`,
+    given: "-p: -x: -b:",
   },
   {
     begins: "git add",
@@ -210,6 +254,7 @@ const COMMANDS: readonly KnownCommand[] = [
     joins: true,
     names: true,
     plainAt: true,
+    given: "-f --force -p -i",
   },
   {
     begins: "git commit",
@@ -217,6 +262,7 @@ const COMMANDS: readonly KnownCommand[] = [
     joins: true,
     names: true,
     plainAt: true,
+    given: "--amend --no-verify -n --author: --date: --fixup: --trailer:",
   },
   // Where others read a file, `@` stands for a revision.
   { begins: "git", plainAt: true },
@@ -224,12 +270,13 @@ const COMMANDS: readonly KnownCommand[] = [
 
 type Command = Omit<KnownCommand, "begins">;
 const UNKNOWN: Command = {};
-const ONLY_FILES: Command = { only: FILE };
+const ONLY_FILES: Command = { given: "", only: FILE };
+const NO_WORDS: Command = { given: "", only: "(?!)" };
 
 /** What a program may stand behind: it then does the same. */
 const LAUNCHERS =
   "npx, npx --no-install, npx --yes, npx -y, bunx, bun x, npm exec --, pnpm exec, pnpm dlx, yarn exec, yarn dlx, uv run, " +
-  "poetry run, python -m, python3* -m, timeout *";
+  "poetry run, python -m, python3* -m";
 /** These also run a script of that name. */
 const MANAGERS = "pnpm, yarn";
 const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
@@ -294,8 +341,11 @@ function riskyIn(all: readonly Word[], scripts: readonly (readonly string[])[]):
     );
   const known = knownCommand(texts);
   if (known !== undefined) return riskyOf(words, known.command, known.from);
-  const isKnown = programs.slice(launched).some(hasCommands);
-  return riskyOf(words, isKnown ? ONLY_FILES : UNKNOWN, launched === 0 ? 0 : launched + 1);
+  const run = programs.slice(launched);
+  const isListed = run.some(hasCommands);
+  // What the script of a package manager runs is not known.
+  const command = run.some((name) => OWN_OPTIONS.has(name)) ? NO_WORDS : isListed ? ONLY_FILES : UNKNOWN;
+  return riskyOf(words, command, launched === 0 ? 0 : launched + 1);
 }
 
 /** Of a command that names a script of package.json with its first words, as many as `end`. */
@@ -314,7 +364,9 @@ function riskyInScript(
   if (script !== undefined && (knownCommand(script) !== undefined || scriptLength(script, true) > 0))
     return riskyIn([...script.map((text) => ({ text, isFree: false })), ...added], called);
   const line = words.filter((word, at) => at < end || added.includes(word));
-  return riskyOf(line, knownCommand(textsOf(line))?.command ?? ONLY_FILES, end);
+  // The value of an option, such as `-c`, may be a file of settings.
+  const command = script?.at(-1)?.startsWith("-") === true ? undefined : knownCommand(textsOf(line))?.command;
+  return riskyOf(line, command ?? NO_WORDS, end);
 }
 
 function textsOf(words: readonly Word[]): readonly string[] {
@@ -334,12 +386,14 @@ function scriptLength(words: readonly string[], isScript: boolean): number {
 
 const RUN = /^run(?:-script)?$/;
 const MANAGER = /^(?:npm|npx|pnpm|pnpx|yarn|bunx?)$/;
-/** The options of package managers that say where they work; with a colon if they take a value. */
+/** The name of a package of the workspace. */
+const PACKAGE = String.raw`@?[\w-]+(?:/[\w.-]+)?`;
+/** The options of package managers that say where they work, and the values that a `*` covers. */
 const OWN_OPTIONS: ReadonlyMap<string | undefined, string> = new Map([
-  ["npm", "-w: -C: --workspace: --prefix:"],
-  ["pnpm", "-r -F: -C: --recursive --filter: --dir:"],
-  ["yarn", "--cwd:"],
-  ["bun", "-F: --filter: --cwd:"],
+  ["npm", `-w:${PACKAGE} -C:(?!) --workspace:${PACKAGE} --prefix:(?!)`],
+  ["pnpm", `-r -F:${PACKAGE} -C:(?!) --recursive --filter:${PACKAGE} --dir:(?!)`],
+  ["yarn", "--cwd:(?!)"],
+  ["bun", `-F:${PACKAGE} --filter:${PACKAGE} --cwd:(?!)`],
 ]);
 const HARMLESS_OWN = /^--(?:silent|if-present|verbose|quiet|help|version|(?:no-)?color)$/;
 
@@ -360,27 +414,27 @@ function withoutOwnOptions(all: readonly Word[]): OwnOptions {
   const options = readOptions(text);
   const words: Word[] = [];
   let isElsewhere = false;
-  let isValue = false;
+  let values: RegExp | undefined;
   for (const [at, word] of all.entries()) {
-    if (isValue) {
-      isValue = false;
-      continue;
-    }
     const [, verb] = words;
     // The others pass on what stands behind the name of a script or program.
     const isPassedOn = manager !== "npm" && verb !== undefined && (words.length > 2 || !RUN.test(verb.text));
-    if (word.text === "--" || isPassedOn) return { words: [...words, ...all.slice(at)], isElsewhere };
-    if (word.text === "workspace" && manager === "yarn" && verb === undefined) {
-      isElsewhere = isValue = true;
-      continue;
-    }
-    if (!word.text.startsWith("-")) words.push(word);
-    else if (!HARMLESS_OWN.test(word.text)) {
-      if (word.isFree) return { words, isElsewhere, risky: word };
+    if (values !== undefined) {
+      if (word.isFree && !values.test(word.text)) return { words, risky: word };
+      values = undefined;
+    } else if (word.text === "--" || isPassedOn) {
+      return { words: [...words, ...all.slice(at)], isElsewhere };
+    } else if (word.text === "workspace" && manager === "yarn" && verb === undefined) {
       isElsewhere = true;
-      const option = readOption(word.text, options, false);
-      if (option === undefined) words.push(word);
-      isValue = option?.values !== undefined;
+      values = new RegExp(`^${PACKAGE}$`);
+    } else if (!word.text.startsWith("-")) {
+      words.push(word);
+    } else if (!HARMLESS_OWN.test(word.text)) {
+      if (word.isFree) return { words, risky: word };
+      isElsewhere = true;
+      const [name] = word.text.split("=");
+      values = options.get(`${word.text}:`)?.values;
+      if (!options.has(`${name}:`) && !options.has(word.text)) words.push(word);
     }
   }
   return { words, isElsewhere };
@@ -393,24 +447,37 @@ function riskyOf(words: readonly Word[], command: Command, from: number): Word |
   let before: string | undefined;
   /** The values that the option in front may have. */
   let values: RegExp | undefined;
+  /** What an option in front that the rule names may take as its value. */
+  let taken: "no word" | "the next word" | "all words" = "no word";
   for (const [at, word] of words.entries()) {
     const { text, isFree } = word;
     if (text.startsWith("-")) {
       const option = readOption(text, options, command.joins === true);
       if (option === undefined && isFree) return word;
       values = option?.values;
+      taken = option === undefined && at >= from ? takenBy(text, command) : "no word";
     } else {
       const isName = only.test(text) && (command.names === true ? !SETTING.test(text) : !text.includes("="));
       // Of an option that may also stand alone.
       const isNumber = /^\d+$/.test(text) && options.has(`${before}:`);
       const isHarmless = values?.test(text) ?? (isNumber || (isName && !turnsOff(text, before)));
       const isFile = text.startsWith("@") && command.plainAt !== true;
-      if (isFree && at >= from && (!isHarmless || isFile)) return word;
+      if (isFree && at >= from && (!isHarmless || isFile || taken !== "no word")) return word;
       values = undefined;
+      if (taken === "the next word") taken = "no word";
     }
     before = text;
   }
   return undefined;
+}
+
+/** What an option takes that the rule names, and that is not known to be harmless. */
+function takenBy(option: string, { given, takesAll, joins }: Command): "no word" | "the next word" | "all words" {
+  if (given === undefined) return "no word";
+  const known = readOption(option, readOptions(given), joins === true);
+  if (known !== undefined) return known.values === undefined ? "no word" : "the next word";
+  if (takesAll === true) return "all words";
+  return option.includes("=") ? "no word" : "the next word";
 }
 
 /** Whether words may make a program run another command, script or goal. */
