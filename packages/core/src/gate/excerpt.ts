@@ -38,9 +38,7 @@ export function cleanReason(
   const hidden: (readonly [text: string, marker: string])[] = [];
   const long: string[] = [];
   const hide = (text: string, flag?: string): void => {
-    // Redaction of the reason finds the rest: quotes would change nothing.
-    const isPlain = PLAIN_WORD.test(text) && !FLAG.test(flag ?? "");
-    const shown = isPlain ? text : redactedWord(text, flag, clean);
+    const shown = redactedWord(text, flag, clean);
     if (shown !== text) {
       const spans = differences(text, shown);
       const isFound = spans.length > 0 && spans.every(([span]) => span.length >= SHORTEST);
@@ -68,22 +66,23 @@ export function cleanReason(
   return result;
 }
 
-const PLAIN_WORD = /^[\w./@+-]*$/;
-const FLAG = /^-/;
 /** A shorter hidden text may stand anywhere in a reason. */
 const SHORTEST = 4;
 const UNSHOWN = "the reason would show what the arguments hide";
 
 /** What the markers of a redacted text stand for. */
 function differences(text: string, redacted: string): readonly (readonly [span: string, marker: string])[] {
-  const markers = redacted.match(MARKER) ?? [];
-  const [first = "", ...kept] = redacted.split(MARKER);
-  let at = first.length;
-  return kept.map((part, index) => {
-    const end = part === "" || index === kept.length - 1 ? text.length - part.length : text.indexOf(part, at);
-    const span = text.slice(at, Math.max(at, end));
-    at += span.length + part.length;
-    return [span, markers[index] ?? ""];
+  const markers = [...redacted.matchAll(MARKER)];
+  let at = 0;
+  let end = 0;
+  return markers.map(({ 0: marker, index }, number) => {
+    at += index - end;
+    end = index + marker.length;
+    const next = markers[number + 1];
+    const kept = redacted.slice(end, next?.index);
+    const from = at;
+    at = Math.max(at, next === undefined ? text.length - kept.length : text.indexOf(kept, at));
+    return [text.slice(from, at), marker];
   });
 }
 
