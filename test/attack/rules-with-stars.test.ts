@@ -222,7 +222,8 @@ describe("a rule of a script covers the options of the program that the script r
         unit: "jest --ci",
         all: "tsc && NODE_ENV=test A= vitest",
         env: "cross-env A=1 mocha",
-        calls: "tsc && npm run all",
+        calls: "NODE_ENV=test npm run all",
+        beyond: "cd web && npm run all",
         end: "tsc;",
         loop: "npm run loop",
       }),
@@ -239,6 +240,9 @@ describe("a rule of a script covers the options of the program that the script r
       ["npm run all -- x", ["vitest"]],
       ["npm run env", ["mocha"]],
       ["npm run calls -- x", ["npm", "run", "all", "\n", "vitest"]],
+      ["npm run beyond -- x", ["npm", "run", "all"]],
+      ["npm -s run unit -- -t x", ["jest", "--ci"]],
+      ["npm run --silent unit -- -t x", ["jest", "--ci"]],
       ["npm run end -- x", []],
       [
         "npm run loop",
@@ -258,7 +262,7 @@ describe("a rule of a script covers the options of the program that the script r
       "yarn",
       "bun test x",
       "npm install test",
-      "npm --silent test",
+      "npm --loglevel test",
       "npx test",
       "git test",
     ])
@@ -270,14 +274,14 @@ describe("a rule of a script covers the options of the program that the script r
 
   test("by its name alone for all package managers but npm", () => {
     const here = scene();
-    here.put("package.json", manifest({ unit: "jest --ci", all: "tsc && yarn unit", test: "vitest" }));
+    here.put("package.json", manifest({ unit: "jest --ci", all: "yarn unit", test: "vitest" }));
     const scriptOf = (line: string) => packageScript(line.split(" "), here.root, { root: here.root });
     expect(["yarn unit -t x", "pnpm all x", "bun unit"].map(scriptOf)).toEqual([
       ["jest", "--ci"],
       ["yarn", "unit", "\n", "jest", "--ci"],
       ["jest", "--ci"],
     ]);
-    expect(["npm unit", "yarn none", "yarn", "bun test x", "yarn -s unit"].map(scriptOf).filter(Boolean)).toEqual([]);
+    expect(["npm unit", "yarn none", "yarn", "bun test x"].map(scriptOf).filter(Boolean)).toEqual([]);
   });
 
   test("and of none that cannot be read", () => {

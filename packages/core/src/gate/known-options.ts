@@ -27,8 +27,11 @@ interface KnownCommand {
 const ANY_COMMAND =
   "-- --verbose --quiet --silent --help --version --color --colors --no-color --no-colors --color:auto|always|never|yes|no";
 
-/** The name of a file, without a sign that a shell acts on: with a folder, or an ending of source code. Two folders are words, too. */
-const FILE = String.raw`src|tests?|(?!-)[^\s;&|<>'"$\`\\*?{}()=]*(?:/[^\s;&|<>'"$\`\\*?{}()=]*|\.(?:[cm]?[jt]sx?|py|rb|go|rs))`;
+const CODE = String.raw`\.(?:[cm]?[jt]sx?|py|rb|go|rs)`;
+/** The name of a file, without a sign that a shell acts on: with a folder, or an ending of source code. Some folders are words, too. */
+const FILE = String.raw`src|tests?|(?!-)(?=[^/]*/|.*${CODE}$)[\w.+,%@/~^[\]-]*`;
+/** The name of a file of tests. */
+const TEST_FILE = String.raw`src|tests?|(?!-)(?=.*[._](?:test|spec)${CODE}$|(?:.*/)?test_[^/]*$)[\w.+/[\]-]*`;
 /** A value that sets nothing, without a sign that a shell acts on. */
 const VALUE = String.raw`[^=;&|<>'"$\`\\\r\n]*`;
 /** A goal or an argument of a task. */
@@ -47,13 +50,13 @@ const COMMANDS: readonly KnownCommand[] = [
       "--bail --bail:\\d+ --maxfail:\\d+ --timeout:\\d+ --testTimeout:\\d+ --ci --passWithNoTests --runInBand --no-watch " +
       "--no-coverage --watch=false --watchAll=false --coverage=false --reporter:dot|spec|tap|verbose|default " +
       "--test-reporter:dot|spec|tap",
-    only: FILE,
+    only: TEST_FILE,
     given: "",
   },
   {
     // Their other words name packages.
     begins:
-      "npm i, npm install, npm add, npm remove, npm update, npm ls, npm list, npm view, npm info, npm why, npm outdated, " +
+      "npm i, npm ci, npm install, npm add, npm remove, npm update, npm ls, npm list, npm view, npm info, npm why, npm outdated, " +
       "pnpm i, pnpm install, pnpm add, pnpm remove, pnpm update, pnpm ls, pnpm list, pnpm view, pnpm info, pnpm why, pnpm outdated, " +
       "yarn install, yarn add, yarn remove, yarn list, yarn info, yarn why, yarn outdated, " +
       "bun i, bun install, bun add, bun remove, bun update, bun outdated",
@@ -138,11 +141,12 @@ const COMMANDS: readonly KnownCommand[] = [
   },
   {
     // A folder to start in is run like one that is an operand.
-    begins: "unittest, manage.py test, ./manage.py test, python manage.py test, python3 manage.py test",
+    begins:
+      "unittest, nose2, trial, django-admin test, manage.py test, ./manage.py test, python manage.py test, python3 manage.py test",
     options:
       "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
     // It calls what a dotted name stands for, such as `code.interact` or `test_a.sys.breakpointhook`: only names of tests are covered.
-    only: String.raw`discover|.*/.*|.*\.py|tests|(?:tests(?:\.\w+)*\.)?${TEST_MODULE}`,
+    only: String.raw`discover|[^.]*/.*|.*\.py|tests|(?:(?:\w+\.)*tests(?:\.\w+)*\.)?${TEST_MODULE}`,
     joins: true,
     names: true,
     given: "",
@@ -279,7 +283,9 @@ const LAUNCHERS =
   "poetry run, python -m, python3* -m";
 /** These also run a script of that name. */
 const MANAGERS = "pnpm, yarn";
-const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
+const PROGRAM_FOLDER = /^(?:(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)|(?:\/usr(?:\/local)?)?\/bin)\//;
+/** Programs whose own commands have the names of others. */
+const OTHER_PROGRAM = /^(?:apt|apt-get|brew|cargo|deno|dnf|pip3?)$/;
 
 /** Some versions of package managers put a word between double quotes into the command line of a shell. */
 const MANAGER_SIGNS = /[$`\\"\r\n]/;
@@ -341,7 +347,10 @@ function riskyIn(all: readonly Word[], scripts: readonly (readonly string[])[]):
     );
   const known = knownCommand(texts);
   if (known !== undefined) return riskyOf(words, known.command, known.from);
-  const run = programs.slice(launched);
+  // The rule names no program: the model would.
+  const launcher = words[launched - 1];
+  if (launcher?.isFree === true) return launcher;
+  const run = OTHER_PROGRAM.test(texts[0] ?? "") ? [] : programs.slice(launched);
   const isListed = run.some(hasCommands);
   // What the script of a package manager runs is not known.
   const command = run.some((name) => OWN_OPTIONS.has(name)) ? NO_WORDS : isListed ? ONLY_FILES : UNKNOWN;
@@ -395,7 +404,7 @@ const OWN_OPTIONS: ReadonlyMap<string | undefined, string> = new Map([
   ["yarn", "--cwd:(?!)"],
   ["bun", `-F:${PACKAGE} --filter:${PACKAGE} --cwd:(?!)`],
 ]);
-const HARMLESS_OWN = /^--(?:silent|if-present|verbose|quiet|help|version|(?:no-)?color)$/;
+const HARMLESS_OWN = /^-s$|^--(?:silent|if-present|verbose|quiet|help|version|(?:no-)?color)$/;
 
 interface OwnOptions {
   /** The words without them. */
@@ -508,7 +517,8 @@ interface KnownForm {
 
 function knownCommand(argv: readonly string[]): KnownForm | undefined {
   const [program = "", ...more] = argv;
-  const words = [program.replace(PROGRAM_FOLDER, ""), ...more];
+  // Its version is none of the words that it gets.
+  const words = [program.replace(PROGRAM_FOLDER, "").replace(/(?<=\w)@[\w.^~-]+$/, ""), ...more];
   for (const command of COMMANDS) {
     const from = lengthOf(command.begins, words);
     if (from > 0) return { command, from };

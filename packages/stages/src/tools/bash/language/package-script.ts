@@ -26,16 +26,22 @@ export function packageScript(
   if (nameOf(argv) === undefined) return undefined;
   const manifest = manifestAbove(cwd, root);
   const script = scriptIn(manifest, nameOf(argv));
-  const words = [...(script ?? [])];
-  for (let called = script, calls = 0; called !== undefined && calls < MOST_CALLS; calls += 1) {
-    called = scriptIn(manifest, nameOf(called));
-    if (called !== undefined) words.push(CALLS, ...called);
+  if (script === undefined) return undefined;
+  const words = [...script.words];
+  // A command in front, such as `cd`, may lead to another package.json.
+  for (let called = script, calls = 0; called.isAlone && calls < MOST_CALLS; calls += 1) {
+    const next = scriptIn(manifest, nameOf(called.words));
+    if (next === undefined) break;
+    words.push(CALLS, ...next.words);
+    called = next;
   }
-  return script && words;
+  return words;
 }
 
 /** The name of the script that a command of a package manager runs. */
-function nameOf([manager = "", verb = "", name = ""]: readonly string[]): string | undefined {
+function nameOf(argv: readonly string[]): string | undefined {
+  // These options say nothing about the script.
+  const [manager = "", verb = "", name = ""] = argv.filter((word) => !/^(?:-s|--silent|--if-present)$/.test(word));
   if (!/^(?:npm|pnpm|yarn|bun)$/.test(manager)) return undefined;
   if (verb === "run") return name;
   // `bun test` is a test runner of its own.
@@ -45,7 +51,14 @@ function nameOf([manager = "", verb = "", name = ""]: readonly string[]): string
   return verb;
 }
 
-function scriptIn(text: string | undefined, name: string | undefined): readonly string[] | undefined {
+interface PackageScript {
+  /** Of its last command. */
+  readonly words: readonly string[];
+  /** Whether it has no other command. */
+  readonly isAlone: boolean;
+}
+
+function scriptIn(text: string | undefined, name: string | undefined): PackageScript | undefined {
   const manifest = text === undefined || name === undefined ? undefined : parseJson(text);
   const script = manifest?.ok === true ? field(field(manifest.value, "scripts"), name ?? "") : undefined;
   if (typeof script !== "string") return undefined;
@@ -54,7 +67,7 @@ function scriptIn(text: string | undefined, name: string | undefined): readonly 
   if (commands.length > 1 && /["']/.test(script)) return undefined;
   if (commands.some((command) => SHELL_SIGNS.test(command))) return undefined;
   const words = (commands.at(-1) ?? "").trim().replace(SETTINGS, "");
-  return words === "" ? [] : words.split(/\s+/);
+  return { words: words === "" ? [] : words.split(/\s+/), isAlone: commands.length === 1 };
 }
 
 /** The text of the package.json in a folder or the nearest one above it. */
