@@ -691,7 +691,14 @@ describe("options and variables on the line", () => {
     writeFileSync(join(here.outer, ".gitconfig"), `[core]\n\teditor = ${editor}\n`);
     const after = await attack(here, {
       allowedTools,
-      env: { PATH: process.env.PATH, HOME: here.outer, EDITOR: editor, VISUAL: editor, GIT_EDITOR: editor },
+      env: {
+        PATH: process.env.PATH,
+        HOME: here.outer,
+        EDITOR: editor,
+        VISUAL: editor,
+        GIT_EDITOR: editor,
+        GIT_CONFIG_PARAMETERS: `'core.editor=${editor}'`,
+      },
       calls: ["git commit -a", "git commit --allow-empty"].map((line) => bash(`echo 'touch PWN' | ${line}`)),
       mayWrite: [".git"],
     });

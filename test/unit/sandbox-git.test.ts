@@ -135,6 +135,9 @@ describe.skipIf(!isThere).each(wallUsers())(
         "src/sluice.config.mjs",
         "bare/HEAD",
         "bare/config",
+        "common/HEAD",
+        "common/commondir",
+        "common/config.worktree",
         "a/.GIT",
         "linked/.git",
       ];
@@ -142,6 +145,7 @@ describe.skipIf(!isThere).each(wallUsers())(
         `echo . >.git/commondir; echo >.git/config.worktree; mkdir -p .git/hooks .git/info .git/modules/x; echo evil >.git/hooks/pre-commit
       echo /x >.git/objects/info/alternates; mkdir -p deep/down nested/sub/.sluice bare linked a/.GIT; echo 'gitdir: /x' >deep/down/.git; git init -q nested
       echo >sluice.config.ts; echo >src/sluice.config.mjs; git init -q --bare bare; ln -s /x linked/.git
+      mkdir -p common/.r/objects common/.r/refs; echo 'ref: refs/heads/main' >common/HEAD; echo .r >common/commondir; echo >common/config.worktree
       mv vendor/own vendor/moved; mv vendor/moved/.git x; echo evil >vendor/moved/.git/config; echo evil >vendor/bare/config; echo kept >b.txt; :`,
         WRITES,
       );

@@ -12,6 +12,8 @@ const AT_ONCE = 500;
 const RACY_MS = 50n;
 /** Names that programs of the host obey in any folder. */
 const OBEYED = /^(?:\.git|\.sluice|sluice\.config\..+)$/i;
+/** Without these, a folder is no repository, or has no settings. */
+const OF_REPOSITORY = new Set(["HEAD", "commondir", "config", "config.worktree"]);
 
 /** An entry of a folder that the wall has to cover. */
 export interface Mark {
@@ -67,10 +69,9 @@ function isRacy({ ctimeMs }: BigIntStats): boolean {
 function contentsOf(folder: string): Pick<KnownFolder, "marks" | "folders"> {
   const entries = entriesIn(folder);
   const names = new Set(entries.map(({ name }) => name));
-  // A bare repository is recognised by its content.
-  const isRepository = ["HEAD", "objects", "refs"].every((name) => names.has(name));
-  const isObeyed = (name: string): boolean =>
-    OBEYED.test(name) || (isRepository && (name === "HEAD" || name === "config"));
+  // A bare repository is recognised by its content. Most of it may be in the folder that `commondir` names.
+  const isRepository = names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")));
+  const isObeyed = (name: string): boolean => OBEYED.test(name) || (isRepository && OF_REPOSITORY.has(name));
   return {
     marks: entries.flatMap((entry) => {
       const isChannel = entry.isSocket() || entry.isFIFO();

@@ -62,6 +62,8 @@ export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Rea
   const dropped = (name: string): boolean =>
     SHELL_VARIABLES.test(name) ||
     name.endsWith("EDITOR") ||
+    // It stands above all other settings of git, also that of an editor.
+    name === "GIT_CONFIG_PARAMETERS" ||
     (!mayWrite && (GIT_VARIABLES.test(name) || READER_VARIABLES.test(name)));
   const kept = Object.fromEntries(Object.entries(env).filter(([name]) => !dropped(name)));
   return {
