@@ -133,7 +133,12 @@ describe("a rule with a * covers the words that people give", () => {
     ["npm exec -- mocha *", "npm exec -- mocha 'a/b[x=1]'"],
     ["npx jest *", "npx jest --bail 10"],
     ["just test *", "just test a.test.ts"],
-    ["npm test *", "npm test a.test.mts src/b_test.py src/test_c src tests", "npm test -s", "npm test 'src/[id].spec.ts'"],
+    [
+      "npm test *",
+      "npm test a.test.mts src/b_test.py src/test_c src tests",
+      "npm test -s",
+      "npm test 'src/[id].spec.ts'",
+    ],
     ["npx mocha@10 *", "npx mocha@10 a.test.js --grep adds"],
     ["npx vitest@latest *", "npx vitest@latest run src"],
     ["nice mocha *", "nice mocha a.mts b.cjs c.py d.rs src/x src"],
