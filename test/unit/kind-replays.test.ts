@@ -54,6 +54,15 @@ describe("a replay of a run that slept and asked finds what was recorded", () =>
     expect(replayed.divergence?.message).toBeUndefined();
   });
 
+  test("when a person interrupted the sleep", async () => {
+    const live = session({ model: noModel });
+    const run = live.start(outer, { task: "T" });
+    await eventually(() => live.clock.waiting() === 1);
+    await run.interrupt("not now");
+    const replayed = await replayRun(outer, await live.host.journal(run.runId), { env: {} });
+    expect(replayed.divergence?.message).toBeUndefined();
+  });
+
   test("and a changed question is a difference", async () => {
     const live = session({ model: noModel, wait: true });
     const { run } = await asked(live, (ms) => live.clock.turn(ms), inner);

@@ -80,7 +80,8 @@ interface ReplayedStep<T> {
   readonly open: Pick<NonNullable<StepOptions["open"]>, "events"> | undefined;
   /** Called before `hand`, also for a step whose done record is missing. */
   before?(known: RecordedStep): Promise<void>;
-  hand(done: JournalRecord): Promise<T> | T;
+  /** `interrupted`: the events of an interruption during the step. */
+  hand(done: JournalRecord, interrupted: readonly EventDraft[]): Promise<T> | T;
 }
 
 /** Runs a program over a recorded run: compares decisions and returns recorded values for all other steps. Writes nothing. */
@@ -182,9 +183,9 @@ class ReplayRunner implements StepRunner {
         if (announced !== undefined && !this.#isCopied(announced))
           this.#compare(announced, differentValue("announced", announced.value, intent));
       },
-      hand: (done) => {
+      hand: (done, interrupted) => {
         const by: SleepEnd = this.#valueOf(done);
-        if (!this.#isCopied(done)) this.#compareEvents("event", done, ended(by));
+        if (!this.#isCopied(done)) this.#compareEvents("event", done, [...ended(by), ...interrupted]);
         return by;
       },
     });
@@ -199,9 +200,9 @@ class ReplayRunner implements StepRunner {
         if (announced !== undefined && !this.#isCopied(announced))
           this.#compare(announced, differentValue("announced", announced.value, intent));
       },
-      hand: (done) => {
+      hand: (done, interrupted) => {
         const by: AwaitResumeEnd = this.#valueOf(done);
-        if (!this.#isCopied(done)) this.#compareEvents("event", done, ended(by));
+        if (!this.#isCopied(done)) this.#compareEvents("event", done, [...ended(by), ...interrupted]);
         return by;
       },
     });
@@ -234,9 +235,9 @@ class ReplayRunner implements StepRunner {
           this.#compare(announced, differentValue("announced", announced.value, intent));
         if (done === undefined || !this.#isCopied(done)) await this.#playChildren(stepId, children);
       },
-      hand: (done) => {
+      hand: (done, interrupted) => {
         const settled: Readonly<Record<string, SiblingEnd>> = this.#valueOf(done);
-        if (!this.#isCopied(done)) this.#compareEvents("event", done, joined(settled));
+        if (!this.#isCopied(done)) this.#compareEvents("event", done, [...joined(settled), ...interrupted]);
         return settled;
       },
     });
@@ -278,8 +279,8 @@ class ReplayRunner implements StepRunner {
       if (known.done === undefined) throw this.#stop();
       this.#timed(known.done);
       const interruption = interruptionIn(this.runId, known.done);
-      if (interruption !== undefined) this.#interruptible.at(-1)?.(interruption);
-      const value = await hand(known.done);
+      const interrupted = interruption === undefined ? undefined : this.#interruptible.at(-1)?.(interruption);
+      const value = await hand(known.done, interrupted ?? []);
       this.#cancelIfShown();
       return value;
     } finally {
