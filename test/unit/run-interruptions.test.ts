@@ -4,13 +4,15 @@ import {
   done,
   fanOut,
   type Json,
+  type Pipeline,
   pipeline,
+  type RunHost,
   SluiceError,
   type SluiceEvent,
   to,
 } from "@sluice/core";
 import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
-import { interruptRun, replayRun } from "@sluice/stages";
+import { interruptRun, replayRun, subPipeline } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
@@ -23,6 +25,7 @@ import {
   eventually,
   json,
   noModel,
+  quiet,
   session,
   type TestSession,
   tool,
@@ -360,5 +363,99 @@ describe("a run that a person interrupts", () => {
     await live.resume(two, handle.runId);
     await expect(interruptRun(live.host, handle.runId, "", "ann")).rejects.toMatchObject({ code: "run_finished" });
     await expect(interruptRun(live.host, "nobody", "", "ann")).rejects.toMatchObject({ code: "run_unknown" });
+  });
+});
+
+describe("an interruption that arrives while a record is appended", () => {
+  /** Takes steps and makes calls, and stops at the first one after which it is interrupted. */
+  const steps = work<Json>({
+    act: async (scope) => {
+      const call = caller(scope);
+      for (const step of ["one", "two"]) {
+        await scope.steps.run(step, () => 1);
+        if (scope.signal.aborted) return { ...cancelled("stopped"), partial: step };
+        await call("Change", { step });
+        if (scope.signal.aborted) return { ...cancelled("stopped"), partial: `${step} changed` };
+      }
+      return completed(scope.ctx.feedback ?? null);
+    },
+  });
+  const inner = pipeline({
+    id: "inner",
+    input,
+    stages: { first: steps, second: steps },
+    initial: "first",
+    next: { first: () => to("second"), second: ({ output }) => done(output) },
+  });
+  const around = pipeline({
+    id: "around",
+    input,
+    stages: { run: subPipeline({ pipeline: "inner", of: inner }), left: steps, right: steps, join: work() },
+    initial: "run",
+    pipelines: { inner },
+    next: {
+      run: () => fanOut(["left", "right"], { join: "join" }),
+      left: () => done(null),
+      right: () => done(null),
+      join: () => done("joined"),
+    },
+  });
+
+  /** Runs with an interruption at this record, then to its end in another process. */
+  async function interruptedAt(record: number, made: Pipeline<{ task: string }, Json>) {
+    const clock = handClock();
+    const memory = createMemoryJournals();
+    const store = memory.connect();
+    const other = createHost(memory.connect(), { clock });
+    const calls: Json[] = [];
+    const change = tool("Change", { execute: async (input: Json) => ({ ok: true, output: calls.push(input) }) });
+    let [appended, callsBefore] = [0, 0];
+    const slow: JournalStore = {
+      ...store,
+      append: async (commit) => {
+        appended += 1;
+        if (appended === record) {
+          await interruptRun(other, handle.runId, "wrong", "ann");
+          await quiet();
+          callsBefore = calls.length;
+        }
+        return await store.append(commit);
+      },
+    };
+    const living = (host: RunHost): TestSession =>
+      session({ model: noModel, mode: "yolo", tools: [change], clock, host });
+    const handle = living(createHost(slow, { clock })).start(made, task);
+    const { status } = await handle;
+    if (appended < record) return undefined;
+    const callsAfter = calls.length - callsBefore;
+    const result = status === "suspended" ? await living(other).resume(made, handle.runId) : undefined;
+    const events = await eventsOf(other, handle.runId);
+    const journal = await other.journal(handle.runId);
+    const replayed = await replayRun(made, journal, { env: {}, executors: [workExecutor] });
+    return {
+      interruptions: dataOf(events, "execution.interrupted").length,
+      outcome: {
+        status: result?.status ?? status,
+        callsAfter,
+        endedTwice: Object.entries(ends(events)).filter(([, times]) => times > 1),
+        difference: replayed.divergence?.message,
+      },
+    };
+  }
+
+  test.each([
+    ["a stage", inner],
+    ["pipelines within pipelines", around],
+  ])("begins nothing more, and the run resumes as it went, whichever record of %s it was", async (_of, made) => {
+    const outcome = { status: "completed", callsAfter: 0, endedTwice: [], difference: undefined };
+    let interruptions = 0;
+    let record = 1;
+    for (; ; record += 1) {
+      const found = await interruptedAt(record, made);
+      if (found === undefined) break;
+      expect(found.outcome, `record ${record}`).toEqual(outcome);
+      interruptions += found.interruptions;
+    }
+    expect(interruptions).toBeGreaterThan(record / 2);
   });
 });

@@ -140,8 +140,8 @@ export interface StepRunner {
   /**
    * Makes what follows interruptible by a person, until the returned function is called. An interruption ends the wait of the open
    * step and aborts its signal, as a cancel does, and calls the listener, whose events are recorded with that step; without an open
-   * step, it waits for the next one. Recovery calls the listener at the same step. One that arrives before the end calls it again.
-   * Only the listener that was added last is called.
+   * step, or while its result is appended, it waits for the next one. Recovery calls the listener at the same step. One that arrives
+   * before the end calls it again. Only the listener that was added last is called.
    */
   interruptible(listener: (interruption: Interruption) => readonly EventDraft[]): () => void;
   /**

@@ -76,8 +76,8 @@ export async function runChildren(
   let decided: SluiceError | undefined;
   let fault: { readonly thrown: unknown } | undefined;
 
-  /** Why the running children have to end, if they do. */
-  const cancelReason = (): SluiceError | undefined => control.cancelled ?? decided;
+  /** Why the children have to end, if they do. Only an interruption from before they ran is one of their parent. */
+  const cancelReason = (): SluiceError | undefined => control.cancelled ?? control.interrupted ?? decided;
   const cancelRest = (): void => {
     const reason = cancelReason();
     if (reason !== undefined) for (const child of running) child.cancel(reason);

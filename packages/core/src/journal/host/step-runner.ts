@@ -92,7 +92,7 @@ export class ProgramRunner implements StepRunner {
   #interruption: Interruption | undefined;
   /** Events of an interruption, for the record of the open step. */
   #interruptionEvents: readonly EventDraft[] = NO_EVENTS;
-  /** Whether the open step is executed, and not read. */
+  /** Whether the open step is executed: it is not read, and its result is not being appended. */
   #isWorking = false;
   #runsChildren = false;
 
@@ -408,6 +408,8 @@ export class ProgramRunner implements StepRunner {
       const made = await step.make(opened instanceof Promise ? await opened : opened, openRecord === undefined);
       step.call?.close();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
+      // An interruption that arrives while the result is appended is no part of the record, so it waits for the next step.
+      this.#isWorking = false;
       const own = step.call?.events ?? step.events?.(value) ?? NO_EVENTS;
       const events = this.#interruptionEvents === NO_EVENTS ? own : this.#withInterruption(own);
       const cost = step.cost?.(value);
