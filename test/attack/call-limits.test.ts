@@ -1,6 +1,7 @@
 import { symlinkSync } from "node:fs";
-import { done, field, type Json, pipeline, type StateLimits, stage } from "@sluice/core";
-import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { done, field, type GuardHook, type Json, pipeline, type StateLimits, stage } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
+import type { RunHandle } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
@@ -12,12 +13,13 @@ import {
   edit,
   eventData,
   read,
+  type Scene,
   scene,
   started,
   write,
 } from "../support/attack.ts";
 import { handClock } from "../support/hand-clock.ts";
-import { eventsOf, session, tool } from "../support/run-kit.ts";
+import { eventsOf, session, type TestSession, tool } from "../support/run-kit.ts";
 import { calling, failingAt, working } from "../support/stopped-runs.ts";
 import { hasWall } from "../support/walls.ts";
 
@@ -416,26 +418,96 @@ describe("after a kill", () => {
   });
 });
 
-test("a call that was approved without limits and did not begin is held to the limits of the pipeline that resumes", async () => {
-  const place = scene();
-  const memory = createMemoryJournals();
-  const clock = handClock();
-  const model = calling([write("a/1", lines(2))]);
-  const before = session({
-    cwd: place.root,
-    model,
-    clock,
-    host: () => createHost(failingAt(memory.connect(), /\/call$/), { clock }),
+describe("a call that was approved without limits and did not begin, in a run that is resumed with limits", () => {
+  interface Lives {
+    /** The step at which each process but the last one dies. */
+    readonly dies: readonly [first: RegExp, ...later: RegExp[]];
+    /** Of all processes but the first one. */
+    readonly limits: StateLimits;
+    readonly allowedTools?: readonly string[];
+    readonly onCall?: GuardHook;
+    /** Called when the first process has died. */
+    readonly meanwhile?: () => void;
+  }
+
+  async function lives(place: Scene, calls: readonly Call[], given: Lives) {
+    const { dies, limits, allowedTools = WRITING, onCall, meanwhile } = given;
+    const options = { cwd: place.root, interactors: [approving()], ...(onCall === undefined ? {} : { onCall }) };
+    const memory = createMemoryJournals();
+    const clock = handClock();
+    const model = calling(calls);
+    const life = (store: JournalStore) => {
+      const host = createHost(store, { clock });
+      return session({ ...options, model, clock, host: () => host });
+    };
+    const dead = async (step: RegExp, begin: (live: TestSession) => RunHandle<string>) => {
+      const live = life(failingAt(memory.connect(), step));
+      const handle = begin(live);
+      await expect(handle).rejects.toMatchObject({ code: "store_io" });
+      await live.host.close();
+      return handle.runId;
+    };
+    const free = working({ id: "limited", allowedTools });
+    const now = working({ id: "limited", allowedTools, limits });
+    const [first, ...later] = dies;
+    const runId = await dead(first, (live) => live.start(free, { task: "x" }));
+    meanwhile?.();
+    for (const step of later) await dead(step, (live) => live.resume(now, runId, { allowChanged: true }));
+    const last = life(memory.connect());
+    await last.resume(now, runId, { allowChanged: true });
+    const decided = eventData(await eventsOf(last.host, runId), "call.decided");
+    return {
+      refused: reasons(decided.map(({ result = null }) => result)),
+      journal: JSON.stringify(await last.host.journal(runId)),
+    };
+  }
+
+  test("is held to them", async () => {
+    const place = scene();
+    const { journal } = await lives(place, [write("a/1", lines(2))], {
+      dies: [/\/call$/],
+      limits: { maxEditLines: 1 },
+    });
+    expect(journal).toContain("this stage may edit 1 line: 0 are used, and this call would edit 2");
+    expect(() => place.text("a/1")).toThrow("ENOENT");
   });
-  const handle = before.start(working({ id: "limited", allowedTools: WRITING }), { task: "x" });
-  await expect(handle).rejects.toMatchObject({ code: "store_io" });
-  await before.host.close();
-  const after = session({ cwd: place.root, model, clock, host: () => createHost(memory.connect(), { clock }) });
-  const now = working({ id: "limited", allowedTools: WRITING, limits: { maxEditLines: 1 } });
-  await after.resume(now, handle.runId, { allowChanged: true });
-  const journal = JSON.stringify(await after.host.journal(handle.runId));
-  expect(journal).toContain("this stage may edit 1 line: 0 are used, and this call would edit 2");
-  expect(() => place.text("a/1")).toThrow("ENOENT");
+
+  test.each([
+    ["the envelope", "", WRITING, []],
+    ["the envelope", ", also after another resume", WRITING, [/turn\/2\/0\/verdicts$/]],
+    ["a person", "", ["Read"], []],
+    ["a person", ", also after another resume", ["Read"], [/turn\/2\/0\/verdicts$/]],
+  ])("counts, approved by %s%s", async (_by, _also, allowedTools, more) => {
+    const place = scene();
+    const { refused } = await lives(place, [write("a/1", lines(2)), write("a/1", lines(4)), write("a/2", lines(1))], {
+      dies: [/\/call$/, ...more],
+      limits: { maxEditLines: 3, maxFiles: 1 },
+      allowedTools,
+    });
+    expect(refused).toEqual([
+      undefined,
+      "this stage may edit 3 lines: 2 are used, and this call would edit 2",
+      "this stage may edit 1 file: 1 are used, and this call would edit 1 more",
+    ]);
+    expect(place.text("a/1")).toBe(lines(2));
+    expect(() => place.text("a/2")).toThrow("ENOENT");
+  });
+
+  test("cannot edit more than was counted", async () => {
+    const place = scene();
+    const { journal } = await lives(place, [read("a.txt"), edit("a.txt", "alpha", lines(9))], {
+      dies: [/turn\/2\/0\/call$/],
+      limits: { maxEditLines: 1 },
+      // Called after the call was counted and before it runs.
+      onCall: () => {
+        place.put("a.txt", "alpha\n");
+        return undefined;
+      },
+      meanwhile: () => place.put("a.txt", "other\n"),
+    });
+    expect(journal).toContain("stale_file");
+    expect(place.text("a.txt")).toBe("alpha\n");
+  });
 });
 
 test("a call that would fail when it is counted may not succeed when it runs", async () => {

@@ -10,7 +10,14 @@ import {
   strictClone,
 } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
-import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
+import type {
+  AllowedCall,
+  ApprovedBy,
+  Authorization,
+  DeniedCall,
+  PromptedCall,
+  SealedCall,
+} from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
 import { outcomeUnknown } from "../../gate/denial.ts";
 import { fileReach, isWalled } from "../../gate/envelope.ts";
@@ -49,6 +56,8 @@ export type ExecutedCall = {
   readonly interrupts?: readonly MatchedInterrupt[];
   /** The bytes of UTF-8 of `output` that count, in states that limit them. */
   readonly bytes?: number;
+  /** What the call was counted to edit, if its verdict does not say: the limits came with a resume after it. */
+  readonly edits?: readonly FileEdit[];
 };
 /** The result before it is recorded, with the files that the call changed, as its tool reports them. */
 type RawResult = Omit<ExecutedCall, "ms" | "interrupts"> & Pick<ToolResult, "changed" | "changesUnknown">;
@@ -181,7 +190,14 @@ export async function executeToolCall(
       return finish({ ok: true, output, outcome: "recovered", ...notes });
     }
   }
-  return finish(await act(runnable, call, deps, step));
+  const found = runnable.authorize();
+  const authorization = found instanceof Promise ? await found : found;
+  if (authorization.kind !== "allow") return finish(refusedCall(authorization, deps));
+  const { edits } = authorization;
+  if (edits === undefined || runnable.edits !== undefined)
+    return finish(await act(runnable, authorization, call, deps, step));
+  // Recorded with the result, since the verdict of an earlier process has no count.
+  return finish({ ...(await act(runnable, authorization, { ...call, edits }, deps, step)), edits });
 }
 
 async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: RunDeps): Promise<RecoverAnswer> {
@@ -201,10 +217,13 @@ async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: R
   }
 }
 
-async function act(runnable: ExecutableCall, call: ToolCall, deps: RunDeps, step: CallStep): Promise<RawResult> {
-  const found = runnable.authorize();
-  const authorization = found instanceof Promise ? await found : found;
-  if (authorization.kind !== "allow") return refusedCall(authorization, deps);
+async function act(
+  runnable: ExecutableCall,
+  authorization: AllowedCall,
+  call: ToolCall,
+  deps: RunDeps,
+  step: CallStep,
+): Promise<RawResult> {
   // After the authorization, which may have waited for the tool and for hooks.
   if (step.signal.aborted) return failed("call_aborted", "the stage ended before this call began");
   deps.atWork.count += 1;

@@ -122,7 +122,7 @@ function usedWith(
   ran: ExecutedCall | undefined,
 ): CallUsage {
   const made = { ...used.calls, last, times };
-  const allowed = verdict.kind === "approved" ? countAllowed(made, edits) : made;
+  const allowed = verdict.kind === "approved" ? countAllowed(made, edits ?? ran?.edits) : made;
   if (ran === undefined || execution.state.limits?.maxResultBytes === undefined) return allowed;
   return countResult(allowed, ran.bytes ?? bytesOf(ran));
 }
