@@ -27,7 +27,7 @@ export interface ToolDefinition {
   readonly shown: JsonObject;
   /** The schema that calls are checked with, reduced to checks in linear time. The server checks the rest. */
   readonly checked: JsonSchema;
-  /** Digest of the name, the description and the schema as the server sent them. */
+  /** Digest of the name, the description, the schema and a title in place of the description, as the server sent them. */
   readonly digest: string;
 }
 
@@ -56,9 +56,16 @@ export function readDefinition(listed: ListedTool, secrets: Pick<TextMask, "text
 }
 
 /** Changes whenever a model or a person would see a different definition. Throws SluiceError `not_json`. */
-export function definitionDigest({ name, description = "", inputSchema }: ListedTool): string {
+export function definitionDigest({ name, title = "", description = "", inputSchema }: ListedTool): string {
   const schema: unknown = inputSchema;
-  return digestOf([name, description, isJson(schema) && isJsonObject(schema) ? schema : null]);
+  // Without a title that is not shown, so that no run stops because such a title changed.
+  const shownTitle = isBlank(description) && !isBlank(title) ? [title] : [];
+  return digestOf([name, description, isJson(schema) && isJsonObject(schema) ? schema : null, ...shownTitle]);
+}
+
+/** Whether all characters of a text are spaces or invisible. */
+function isBlank(text: string): boolean {
+  return text.replaceAll(UNSEEN, "").trim() === "";
 }
 
 /** Without invisible characters; a text that is too long is masked and cut. */
