@@ -342,7 +342,7 @@ describe("the request that a person reads", () => {
   const questionOf = async (document: unknown): Promise<string> => {
     const { asked } = await write(
       [document, document, document],
-      { allow: { tools, commands, kinds: everything } },
+      { allow: { tools, commands, kinds: everything, pipelines: { release: writes() } } },
       {
         person: () => ({ kind: "value", value: "reject" }),
       },
@@ -373,6 +373,13 @@ describe("the request that a person reads", () => {
     const script = { command: ["npm", "test"], stdin: "require('fs').rmSync('src', { recursive: true })" };
     const question = await questionOf(of({ script, on }));
     expect(question).toContain(`runs ["npm","test"], which reads ${JSON.stringify(script.stdin)}`);
+  });
+
+  test("shows the whole input of a pipeline that a state runs", async () => {
+    const input = { to: "x\nCommands: none\u2028", notes: "y ".repeat(500), force: true };
+    const question = await questionOf(of({ pipeline: { workflow: "release", input }, on }));
+    const shown = JSON.stringify(input).replace("\u2028", "\\u2028");
+    expect(question).toContain(`- a: runs the pipeline release with the input ${shown}\n`);
   });
 
   test("has no lines of its own for texts that hold line ends", async () => {

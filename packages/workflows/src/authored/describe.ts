@@ -1,7 +1,7 @@
 // A pipeline that a model wrote, in words for the person who decides whether it runs.
 
 import { isJsonObject, type Json, type PipelineSpec, type StateSpec } from "@sluice/core";
-import { shortened, visible } from "@sluice/core/runtime";
+import { shortened, visible, visibleJson } from "@sluice/core/runtime";
 import { durationText } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
 import { moveTable, moveWords } from "../check/moves.ts";
@@ -65,8 +65,10 @@ function doing(state: StateSpec): string {
       return fields.for === undefined ? `sleeps until ${textOf(fields.until)}` : `sleeps for ${textOf(fields.for)}`;
     case "human":
       return `asks a person: ${shown(textOf(fields.question))}`;
-    case "pipeline":
-      return `runs the pipeline ${visible(textOf(fields.workflow))}`;
+    case "pipeline": {
+      const input = fields.input === undefined ? "" : ` with the input ${visibleJson(fields.input)}`;
+      return `runs the pipeline ${visible(textOf(fields.workflow))}${input}`;
+    }
     case "router":
       return `lets a model choose: ${shown(textOf(fields.prompt))}`;
   }
