@@ -1,9 +1,9 @@
 import { rmSync, symlinkSync } from "node:fs";
-import { done, fanOut, invoke, pipeline } from "@sluice/core";
+import { done, fanOut, invoke, pipeline, stage, to } from "@sluice/core";
 import { sqliteHost } from "@sluice/sqlite";
 import { replayRun } from "@sluice/stages";
 import { expect, test } from "vitest";
-import { calls, drive, finish, input, saying, task, worker } from "../support/facts.ts";
+import { calls, completionSchema, drive, finish, input, saying, task, worker } from "../support/facts.ts";
 import { eventually, session, twoHosts } from "../support/run-kit.ts";
 import { type Heard, talker } from "../support/talker.ts";
 import { type TestWorkspace, tempFolder } from "../support/tools.ts";
@@ -283,6 +283,33 @@ test("a run whose pipeline reads skills may not write them", async () => {
   expect(result.denied).toMatchObject([{ cause: "limit" }, { cause: "limit" }]);
   expect(folder.text(".agents/notes.md")).toBe("x");
 });
+
+test.each([
+  ["ask", [], ["limit"]],
+  ["yolo", [], ["limit"]],
+  ["allowlist", ["ReadSkill(*/skills/pdf/**)"], ["limit"]],
+  ["allowlist", ["Read"], []],
+] as const)(
+  "a run with a stage without an envelope in mode %s, with the list %j, is denied to write a skill for: %j",
+  async (mode, allow, causes) => {
+    const folder = withSkills();
+    const both = pipeline({
+      id: "both",
+      input,
+      stages: {
+        writes: worker({ allowedTools: ["Write(.claude/**)"] }),
+        reads: stage({ prompt: "Read.", completionTool: "finish", completionSchema, turnCap: 2 }),
+      },
+      initial: "writes",
+      next: { writes: () => to("reads"), reads: () => done("ok") },
+    });
+    const write = calls(["Write", { file_path: ".claude/skills/new/SKILL.md", content: "x" }]);
+    const model = talker((heard) => (heard.stage === "writes" && heard.turn === 0 ? write : finish()));
+    const { result } = await drive(both, model, { cwd: folder.root, tools: [], mode, allow });
+    expect(result.status).toBe("completed");
+    expect(result.denied.map(({ cause }) => cause)).toEqual(causes);
+  },
+);
 
 test("descriptions of skills take at most 20,000 characters of a prompt; the others are named without one", async () => {
   const folder = tempFolder();

@@ -1,4 +1,5 @@
 import {
+  type AllowedTool,
   type AvailableTool,
   type AvailableTools,
   type CompiledSchema,
@@ -9,7 +10,7 @@ import {
   type StageContext,
   type StateSpec,
 } from "@sluice/core";
-import { matchesName } from "@sluice/core/gate";
+import { compileEnvelope } from "@sluice/core/gate";
 import { isObject, isTexts, pipelinesWithin, problemsError, statesWithin } from "@sluice/core/runtime";
 import { optionProblems } from "../models/provider-options.ts";
 
@@ -93,18 +94,24 @@ export function refuseProviderOptions(spec: PipelineSpec): void {
 export interface ProjectNeeds {
   /** The text of AGENTS.md. */
   readonly agents: boolean;
-  /** The skills that the states may read: a rule of an envelope names the tool that reads them. */
+  /** The skills that states with an envelope may read. The prompts of other states name none. */
   readonly skills: boolean;
 }
 
 export function projectNeeds(spec: PipelineSpec): ProjectNeeds {
   const states = statesWithin(spec);
   const templates = states.flatMap((state) => Object.values(state.templates ?? {}).flat());
-  const patterns = states.flatMap((state) => state.patterns ?? []);
   return {
     agents: templates.some(({ path: [root] }) => root === "project"),
-    skills: patterns.some((pattern) => matchesName(pattern, READ_SKILL)),
+    skills: mayCall(spec, READ_SKILL, []),
   };
+}
+
+/** Whether any stage of the pipeline may call a tool without a grant. Stages without an envelope have the tools of `withoutEnvelope`. */
+export function mayCall(spec: PipelineSpec, tool: string, withoutEnvelope: readonly AllowedTool[]): boolean {
+  return statesWithin(spec).some(
+    ({ allowedTools = withoutEnvelope }) => compileEnvelope(allowedTools).rulesFor(tool).length > 0,
+  );
 }
 
 function isAgentSpec(options: unknown): options is AgentSpec {

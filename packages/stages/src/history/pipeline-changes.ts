@@ -7,7 +7,6 @@ import {
   type RunJournal,
   SluiceError,
 } from "@sluice/core";
-import { compileEnvelope } from "@sluice/core/gate";
 import { readEvents } from "@sluice/core/host";
 import {
   isLifecycle,
@@ -20,9 +19,9 @@ import {
   type RunDeps,
   redactText,
   type SecretFilter,
-  statesWithin,
   textField,
 } from "@sluice/core/runtime";
+import { mayCall } from "../agent/agent-spec.ts";
 import { type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
 
 /** Options for resuming with a pipeline that may have changed. */
@@ -214,7 +213,7 @@ function toolChanges(
   let called: ReadonlySet<string> | undefined;
   const matters = (name: string, isLater = false): boolean => {
     // One that came later matters once it was called, since the run can continue without it.
-    if (!isLater && mayCall(spec, name)) return true;
+    if (!isLater && mayCall(spec, name, ["*"])) return true;
     called ??= calledTools(journals);
     return called.has(name);
   };
@@ -253,13 +252,6 @@ const DECIDES_CALL = /"type":"(?:grant\.requested|call\.decided)"/;
 function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
   const message = `tools have changed since run ${runId} was started: ${changed.join(", ")}; restore the old tools, or continue with these: allowChanged (--allow-changed)`;
   return new SluiceError("Validation", "tools_changed", message, { detail: { tools: [...changed] } });
-}
-
-function mayCall(spec: PipelineSpec, tool: string): boolean {
-  return statesWithin(spec).some(({ allowedTools }) => {
-    const envelope = compileEnvelope(allowedTools);
-    return envelope === undefined || envelope.rulesFor(tool).length > 0;
-  });
 }
 
 /** The records of a state cannot be read back if the pipeline no longer has it. */

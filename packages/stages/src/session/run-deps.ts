@@ -1,5 +1,6 @@
 import { realpathSync } from "node:fs";
 import {
+  type AllowedTool,
   type AvailableTool,
   type AvailableTools,
   type Clock,
@@ -39,8 +40,10 @@ import {
   agentsOf,
   agentsWithin,
   costCappedAgents,
+  mayCall,
   type ProjectNeeds,
   projectNeeds,
+  READ_SKILL,
   refuseProviderOptions,
   shownTools,
 } from "../agent/agent-spec.ts";
@@ -94,10 +97,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const env = options.env ?? process.env;
   const root = workspaceRoot(options.cwd ?? process.cwd());
   const mode = options.mode ?? "ask";
+  const allow = [...(options.allow ?? [])];
   let shared: SharedDeps | undefined;
   const held = sessionSandbox(options.sandbox, {
     root,
-    withoutEnvelope: mode === "yolo" ? ["*"] : mode === "allowlist" ? (options.allow ?? []) : [],
+    withoutEnvelope: mode === "yolo" ? ["*"] : mode === "allowlist" ? allow : [],
     clock,
     store: () => shared?.workspace.store,
     onFault: (fault) => options.onFault?.(fault),
@@ -120,12 +124,13 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const kinds = kindExecutors({ clock, env, walled, wall: () => held.sandbox.wall });
   const given = executorsAsGiven(options.executors ?? []);
   const executors = executorSet([...modelExecutors(modelsFor, factsOf, caller), ...kinds, ...given]);
-  const knownPipeline = knownPipelines(executors.kinds, tools.builtins);
+  // Mode ask approves built-in tools that only read.
+  const readWithoutEnvelope = mode === "allowlist" ? allow : ["*"];
+  const knownPipeline = knownPipelines(executors.kinds, tools.builtins, readWithoutEnvelope);
   const demandsOf = pipelineDemands();
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets, absent: held.absent });
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const secretsOf = rememberedSecrets(env, named);
-  const allow = [...(options.allow ?? [])];
   const slots = createConcurrencySlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
   /** Names of the variables that MCP servers of this session have got. */
@@ -161,9 +166,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   let paths: readonly string[] = [];
   /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
-  const protectedPaths = (needs: ProjectNeeds, agents: readonly ResolvedModel[]): readonly string[] => {
+  const protectedPaths = (readsSkills: boolean, agents: readonly ResolvedModel[]): readonly string[] => {
     // A stage must not write instructions for a later one.
-    const skills = needs.skills ? skillRoots(root) : [];
+    const skills = readsSkills ? skillRoots(root) : [];
     const started = startsOf(agents).flatMap((one) => startedFiles(one, root));
     const now = [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files(), ...skills, ...started];
     // Frozen, since tools get it.
@@ -255,14 +260,14 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if ([...live.keys()].some((name) => name.startsWith("mcp__")))
       for (const name of Object.keys(childEnv)) serverEnv.add(name);
     const servers = await tools.servers();
-    const { states, graph, needs, facts: pipeline } = knownPipeline(spec, live, filter);
+    const { states, graph, needs, readsSkills, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, like `admit`, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     // As it is recorded, so that a resume reads the same.
     const start = from?.input === undefined ? from : { ...from, input: filter.json(from.input) };
     const isRecorded = readsProject(needs, journals);
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
-    const protectedNow = protectedPaths(needs, all);
+    const protectedNow = protectedPaths(readsSkills, all);
     const own = {
       admit: admit.bind(undefined, live, capped.length > 0, answers, protectedNow),
       tools: live,
@@ -460,6 +465,8 @@ interface KnownPipeline {
   /** For people who read its runs. */
   readonly graph: JsonObject;
   readonly needs: ProjectNeeds;
+  /** Whether any stage may read skills, also one without an envelope. */
+  readonly readsSkills: boolean;
   readonly facts: JsonObject;
 }
 
@@ -467,6 +474,7 @@ interface KnownPipeline {
 function knownPipelines(
   kinds: readonly string[],
   builtins: RunDeps["builtins"],
+  readWithoutEnvelope: readonly AllowedTool[],
 ): (spec: PipelineSpec, live: LiveTools, filter: SecretFilter) => KnownPipeline {
   const known = new WeakMap<PipelineSpec, KnownPipeline>();
   return (spec, live, filter) => {
@@ -478,7 +486,9 @@ function knownPipelines(
     const states = prepareStates(spec, live);
     const graph = maskSecrets(recordedGraph(spec), filter);
     const needs = projectNeeds(spec);
-    const now = { live, filter, states, graph, needs, facts: pipelineFacts(spec, { tools: live, builtins }, filter) };
+    const readsSkills = mayCall(spec, READ_SKILL, readWithoutEnvelope);
+    const facts = pipelineFacts(spec, { tools: live, builtins }, filter);
+    const now = { live, filter, states, graph, needs, readsSkills, facts };
     known.set(spec, now);
     return now;
   };
