@@ -1,6 +1,7 @@
 import {
   done,
   type Pipeline,
+  type PipelineMeta,
   pipeline,
   type RetryPolicy,
   route,
@@ -50,9 +51,10 @@ function execute(more: Stage = {}, completionSchema: z.ZodType<object> = textSch
 }
 
 /** The pipeline that runs are started with here. */
-function first(): Pipeline<{ task: string }, unknown> {
+function first(meta: PipelineMeta = {}): Pipeline<{ task: string }, unknown> {
   return pipeline({
     id: "changing",
+    meta,
     input: z.object({ task: z.string() }),
     stages: { plan: plan(), execute: execute() },
     initial: "plan",
@@ -129,6 +131,17 @@ test("a changed pipeline is refused with a list of everything that is other", as
       ],
     },
   });
+});
+
+test("a pipeline that gains the release of the agent's own tools at its end is refused; one that only says more about itself is not", async () => {
+  const { runId, after } = await left();
+  expect(await refusal(after.resume(first({ onFinal: "release" }), runId))).toMatchObject({
+    code: "pipeline_changed",
+    detail: { changes: ["the pipeline: meta onFinal was added (release)"] },
+  });
+  const said = first({ dangerLevel: "dangerous", captureOutput: false });
+  expect(said.spec.fingerprint).toBe(first().spec.fingerprint);
+  expect(await after.resume(said, runId)).toMatchObject({ status: "completed", output: "first" });
 });
 
 test("one that is allowed continues with the new pipeline over the recorded past, and the record says who allowed what", async () => {

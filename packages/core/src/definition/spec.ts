@@ -113,7 +113,7 @@ export interface StateSpec extends KindFacts, ProviderFaultOptions {
   exit?(result: StageResult<unknown>, ctx: StageContext): void | Promise<void>;
 }
 
-/** What the author of a pipeline says about it, for people and reports. Runs do not depend on it. */
+/** What the author of a pipeline says about it, for people and reports. Its runs depend only on `onFinal`. */
 export interface PipelineMeta {
   /** How risky it is. Shown with its runs. */
   readonly dangerLevel?: "safe" | "moderate" | "dangerous";

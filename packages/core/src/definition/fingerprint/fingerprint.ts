@@ -78,12 +78,14 @@ function fullParts(spec: Spec): readonly FullPart[] {
 }
 
 function pipelineFacts(spec: Spec): readonly FullFact[] {
-  const { input, initial, context, limits, onCall, routes, interrupts, pipelines } = spec;
+  const { input, initial, context, limits, onCall, routes, interrupts, pipelines, meta } = spec;
   return [
     fact("initial", initial),
     schemaFact("input", input),
     ...(Object.keys(context).length === 0 ? [] : [digestFact("context", context)]),
     ...settings("limits", limits),
+    // Nothing else of it changes what a run may do.
+    ...settings("meta", { onFinal: meta?.onFinal }),
     ...(onCall === undefined ? [] : [fact("hook onCall", "there")]),
     ...(routes.kind === "table" ? rowFacts(routes.rows) : []),
     ...interrupts.map(({ name, files, target }) => fact(`interrupt ${name}`, `${files}: ${target}`)),
