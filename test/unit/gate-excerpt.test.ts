@@ -156,8 +156,8 @@ describe("a reason that repeats words of the call does not show what redaction h
       '{"token":"[redacted:token]"} {"token":"[redacted:token]","x":"token","password":"[redacted:password]","y":1}',
     );
     expect(hidden("an x and abcd", "token=abcd")).toBe("an x and [redacted:token]");
-    const own: Cleaning["redact"] = () => ["[redacted:k]end"];
-    expect(cleanReason("no abcdend-", [words(["abcdend-end"])], { redact: own })).toBe("no [redacted:k]");
+    const own: Cleaning["redact"] = () => ["[redacted:k]=end"];
+    expect(cleanReason("no abcd=end", [words(["abcd=end=end"])], { redact: own })).toBe("no [redacted:k]");
     const short = '{"token":"ab","password":"ghijkl2"}';
     expect(hidden(`no ${short}`, short)).toBe('no {"token":"[redacted:token]","password":"[redacted:password]"}');
     // One of them is too short to be looked for alone.
