@@ -56,6 +56,32 @@ test("a pause row may lead to the same state, which is a new visit", async () =>
   expect(state.at).toMatchObject({ state: "a", visit: 2, input: { answer: "blue" } });
 });
 
+test("only a visit that a pause of the same state led to is after a pause, and so is its repetition after an interruption", async () => {
+  const facts = { executionId: "a#1", attempts: 1, turns: 0, ms: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+  const cancelled = { ...facts, status: "cancelled", reason: "interrupted" } as const;
+  const interrupted: MachineInput = { kind: "interrupted", result: cancelled, by: "ann", reason: "" };
+  const own = await machine([{ from: "a", on: "pause", to: "a" }]);
+  expect(own.state.at).not.toHaveProperty("afterPause");
+  await own.step(interrupted);
+  expect(own.state.at).toMatchObject({ state: "a", visit: 2 });
+  expect(own.state.at).not.toHaveProperty("afterPause");
+  await own.step(paused);
+  expect(own.state.at).toMatchObject({ state: "a", visit: 3, afterPause: true });
+  await own.step(interrupted);
+  expect(own.state.at).toMatchObject({ state: "a", visit: 4, afterPause: true });
+  const other = await machine([{ from: "a", on: "pause", to: "b" }]);
+  await other.step(paused);
+  expect(other.state.at).toMatchObject({ state: "b", visit: 1 });
+  expect(other.state.at).not.toHaveProperty("afterPause");
+  const again = await started({
+    stages,
+    transitions: [{ from: "a", on: "success", when: guard(true, "again"), to: "a" }, ...REST],
+  });
+  await again.step(result({ status: "completed", output: null }));
+  expect(again.state.at).toMatchObject({ state: "a", visit: 2 });
+  expect(again.state.at).not.toHaveProperty("afterPause");
+});
+
 test("a pause takes the first row whose guard fires, and rows for other results do not match it", async () => {
   const { step } = await machine([
     { from: "a", on: "pause", when: guard(false, "not yet"), to: "b" },

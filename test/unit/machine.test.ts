@@ -818,6 +818,12 @@ describe("what user code reads", () => {
     for (const part of [one, upstream, upstream.a, one.context, one.run, one.run.input])
       expect(Object.isFrozen(part)).toBe(true);
     expect({ ...one }).toEqual({ ...structuredClone(one) });
+    // What keeps the outputs has a prototype that all contexts share.
+    for (const key of Object.getOwnPropertySymbols(one)) {
+      const kept: object = Object.getPrototypeOf(Object(Reflect.get(one, key)));
+      expect([Object.isFrozen(kept), Object.isFrozen(kept.constructor)]).toEqual([true, true]);
+    }
+    expect(Object.getOwnPropertySymbols(one)).toHaveLength(1);
   });
 
   test("shows the moment it was made, however late it is read", async () => {

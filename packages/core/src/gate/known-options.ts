@@ -8,12 +8,14 @@ interface KnownCommand {
   /** `-x` and `--watch=false` are whole words, `-k:` takes a value, attached or as the next word, and `--tb:short|no` one of these. */
   readonly options?: string;
   /**
-   * Options that a rule or script may name and a `*` does not cover, in the same form: they are not known to be harmless, but to take no
-   * value or just one. What stands behind any other may be its value. Absent if that does not matter.
+   * Options that a rule or script may name and a `*` does not cover, in the same form: they take no value, or with a colon just one. A
+   * word behind any other may be its value, which may do harm.
    */
   readonly given?: string;
-  /** Whether an option takes all words up to the next one. */
+  /** Whether any other option takes all words up to the next one. */
   readonly takesAll?: true;
+  /** Whether the values of options that the rule names are left to the rule. */
+  readonly anyValue?: true;
   /** Whether letters are joined, a value right behind its letter: `-xvk name`, `-n4`. */
   readonly joins?: true;
   /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
@@ -51,7 +53,6 @@ const COMMANDS: readonly KnownCommand[] = [
       "--no-coverage --watch=false --watchAll=false --coverage=false --reporter:dot|spec|tap|verbose|default " +
       "--test-reporter:dot|spec|tap",
     only: TEST_FILE,
-    given: "",
   },
   {
     // Their other words name packages.
@@ -62,7 +63,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "bun i, bun install, bun add, bun remove, bun update, bun outdated",
     plainAt: true,
     given:
-      "-D -E -O -P -S -g --save --save-dev --save-exact --save-optional --save-prod --no-save --dev --exact --ignore-scripts --no-audit --no-fund --json --depth:",
+      "-D -E -O -P -S -g --save --save-dev --save-exact --save-optional --save-prod --no-save --dev --exact --ignore-scripts --no-audit --no-fund --json",
   },
   {
     begins: "vitest",
@@ -74,8 +75,7 @@ const COMMANDS: readonly KnownCommand[] = [
     only: "(?!init$).*",
     names: true,
     plainAt: true,
-    given:
-      "-c: -r: -u --config: --root: --dir: --environment: --mode: --outputFile: --coverage --globals --silent --typecheck --ui --update --watch",
+    given: "-u --coverage --globals --silent --typecheck --ui --update --watch",
   },
   {
     begins: "jest",
@@ -100,7 +100,7 @@ const COMMANDS: readonly KnownCommand[] = [
     only: "(?!(?:init|inspect|debug)$).*",
     names: true,
     plainAt: true,
-    given: "-r: -w -u: -p --require: --config: --package: --file: --spec: --extension: --ui: --watch",
+    given: "-w -p --watch",
   },
   {
     begins: "playwright test",
@@ -109,7 +109,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--shard: --list --last-failed --forbid-only --fully-parallel --pass-with-no-tests --reporter:dot|line|list",
     names: true,
     plainAt: true,
-    given: "-c: -u --config: --output: --headed --ui --update-snapshots",
+    given: "-u --headed --ui --update-snapshots",
   },
   {
     begins: "node --test",
@@ -118,14 +118,14 @@ const COMMANDS: readonly KnownCommand[] = [
       "--test-reporter:dot|spec|tap",
     names: true,
     plainAt: true,
-    given: "--import: --require: -r: --experimental-test-coverage --experimental-strip-types --watch",
+    given: "--experimental-test-coverage --experimental-strip-types --watch",
   },
   {
     begins: "bun test",
     options: "-t: --test-name-pattern: --bail --bail: --timeout: --rerun-each: --only --todo",
     names: true,
     plainAt: true,
-    given: "--preload: --coverage --watch -u --update-snapshots",
+    given: "--coverage --watch -u --update-snapshots",
   },
   {
     begins: "pytest",
@@ -137,7 +137,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--setup-show --ignore: --ignore-glob: --deselect: --verbosity: --log-level: --log-cli-level: --no-cov --timeout:",
     joins: true,
     names: true,
-    given: "-c: -o: -p: -W: --rootdir: --junitxml: --cov: --cov-report: --pdb",
+    given: "--pdb",
   },
   {
     // A folder to start in is run like one that is an operand.
@@ -149,7 +149,6 @@ const COMMANDS: readonly KnownCommand[] = [
     only: String.raw`discover|[^.]*/.*|.*\.py|tests|(?:(?:\w+\.)*tests(?:\.\w+)*\.)?${TEST_MODULE}`,
     joins: true,
     names: true,
-    given: "",
   },
   {
     begins: "go test",
@@ -157,7 +156,6 @@ const COMMANDS: readonly KnownCommand[] = [
       "-v -race -short -failfast -json -benchmem -cover -fullpath -run: -skip: -list: -count: -timeout: -parallel: -cpu: -p: " +
       "-bench: -benchtime: -shuffle: -covermode: -tags: -vet:off|all",
     names: true,
-    given: "-o: -coverprofile: -coverpkg: -exec: -ldflags: -mod: -v=true",
   },
   {
     begins: "cargo test, cargo check, cargo clippy, cargo build",
@@ -168,7 +166,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--no-capture --show-output --test-threads: --ignored --include-ignored --exact --skip: --list",
     joins: true,
     names: true,
-    given: "--manifest-path: --target: --target-dir: --profile: --config: --fix --color:",
+    given: "--fix",
   },
   {
     // Of a file it would write the compiled one, and of a project what its settings say.
@@ -178,7 +176,6 @@ const COMMANDS: readonly KnownCommand[] = [
       "--showConfig --traceResolution --diagnostics --extendedDiagnostics --noUnusedLocals --noUnusedParameters " +
       "--noImplicitAny --strictNullChecks --esModuleInterop --allowJs --checkJs --isolatedModules --target: --module: " +
       "--moduleResolution: --lib: --jsx:",
-    given: "",
     only: "(?!)",
   },
   {
@@ -188,8 +185,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--no-warn-ignored --no-error-on-unmatched-pattern --pass-on-no-patterns --report-unused-disable-directives --stats " +
       "--debug",
     plainAt: true,
-    given:
-      "-c: -o: --config: --output-file: --rulesdir: --plugin: --parser: --resolve-plugins-relative-to: --cache-location: --fix --fix-dry-run --cache",
+    given: "--fix --fix-dry-run --cache",
   },
   {
     begins: "prettier",
@@ -197,11 +193,11 @@ const COMMANDS: readonly KnownCommand[] = [
       "-c -l -u -h --check --list-different --ignore-unknown --no-error-on-unmatched-pattern --no-config --no-editorconfig " +
       "--log-level:",
     plainAt: true,
-    given: "-w --config: --plugin: --ignore-path: --parser: --write --cache",
+    given: "-w --write --cache",
   },
   {
     begins: "biome check, biome ci, biome format, biome lint, oxlint",
-    given: "-c: --config: --config-path: --fix --write --type-aware --deny-warnings --error-on-warnings",
+    given: "--fix --write --type-aware --deny-warnings --error-on-warnings",
   },
   {
     begins: "ruff check",
@@ -209,12 +205,11 @@ const COMMANDS: readonly KnownCommand[] = [
       "-q -v -s -n -e -h --no-cache --exit-zero --no-fix --diff --statistics --preview --show-files --select: --ignore: " +
       "--extend-select: --exclude: --line-length: --target-version: --output-format:",
     joins: true,
-    given: "--config: --fix --unsafe-fixes --watch --output-file:",
+    given: "--fix --unsafe-fixes --watch",
   },
   {
     begins: "ruff format",
     options: "-q -v -s -n -h --no-cache --check --diff --preview --exclude:",
-    given: "--config:",
     joins: true,
   },
   {
@@ -224,7 +219,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--show-column-numbers --ignore-missing-imports --check-untyped-defs --disallow-untyped-defs --warn-unused-ignores " +
       "--warn-unreachable --no-incremental --follow-imports: --python-version: --exclude:",
     joins: true,
-    given: "--config-file: --install-types --non-interactive",
+    given: "--install-types --non-interactive",
   },
   {
     // Not -t, with which it writes files that pass for the results of a check. Its settings may have any name, and a recipe may use
@@ -234,15 +229,15 @@ const COMMANDS: readonly KnownCommand[] = [
       "-k -s -n -B -h -v -j -j:[0-9]+ --keep-going --dry-run --always-make --no-print-directory --jobs --jobs:[0-9]+",
     joins: true,
     only: GOAL,
-    given: "-C: -f: -w --directory: --file: --makefile:",
+    given: "-w",
   },
   // A path before the name of a task chooses the file of tasks.
-  { begins: "just, task, go-task, bmake, remake", given: "", only: "[\\w.+%:,-]*" },
+  { begins: "just, task, go-task, bmake, remake", only: "[\\w.+%:,-]*" },
   {
     begins: "mvn, mvnd, ./mvnw",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
     only: "clean|validate|compile|test-compile|test|package|verify",
-    given: "-pl: -f: -P: -am -DskipTests",
+    given: "-am -DskipTests",
   },
   {
     begins: "gradle, ./gradlew",
@@ -250,7 +245,6 @@ const COMMANDS: readonly KnownCommand[] = [
       "-q -i -s -m -h --info --stacktrace --offline --no-daemon --console:auto|plain|rich|verbose --tests: --rerun-tasks " +
       "--continue --parallel --no-parallel --dry-run",
     only: String.raw`(?:[\w:.-]*:)?(?:clean|classes|testClasses|test|check|assemble|build)`,
-    given: "-p: -x: -b:",
   },
   {
     begins: "git add",
@@ -266,16 +260,16 @@ const COMMANDS: readonly KnownCommand[] = [
     joins: true,
     names: true,
     plainAt: true,
-    given: "--amend --no-verify -n --author: --date: --fixup: --trailer:",
+    given: "--amend --no-verify -n",
   },
   // Where others read a file, `@` stands for a revision.
-  { begins: "git", plainAt: true },
+  { begins: "git", plainAt: true, anyValue: true },
 ];
 
 type Command = Omit<KnownCommand, "begins">;
-const UNKNOWN: Command = {};
-const ONLY_FILES: Command = { given: "", only: FILE };
-const NO_WORDS: Command = { given: "", only: "(?!)" };
+const UNKNOWN: Command = { anyValue: true };
+const ONLY_FILES: Command = { only: FILE };
+const NO_WORDS: Command = { only: "(?!)" };
 
 /** What a program may stand behind: it then does the same. */
 const LAUNCHERS =
@@ -456,37 +450,37 @@ function riskyOf(words: readonly Word[], command: Command, from: number): Word |
   let before: string | undefined;
   /** The values that the option in front may have. */
   let values: RegExp | undefined;
-  /** What an option in front that the rule names may take as its value. */
-  let taken: "no word" | "the next word" | "all words" = "no word";
+  /** How many words an option in front that the rule names may take as values. */
+  let taken = 0;
   for (const [at, word] of words.entries()) {
     const { text, isFree } = word;
     if (text.startsWith("-")) {
       const option = readOption(text, options, command.joins === true);
       if (option === undefined && isFree) return word;
       values = option?.values;
-      taken = option === undefined && at >= from ? takenBy(text, command) : "no word";
+      taken = option === undefined && at >= from ? takenBy(text, command) : 0;
     } else {
       const isName = only.test(text) && (command.names === true ? !SETTING.test(text) : !text.includes("="));
       // Of an option that may also stand alone.
       const isNumber = /^\d+$/.test(text) && options.has(`${before}:`);
       const isHarmless = values?.test(text) ?? (isNumber || (isName && !turnsOff(text, before)));
       const isFile = text.startsWith("@") && command.plainAt !== true;
-      if (isFree && at >= from && (!isHarmless || isFile || taken !== "no word")) return word;
+      if (isFree && at >= from && (!isHarmless || isFile || taken > 0)) return word;
       values = undefined;
-      if (taken === "the next word") taken = "no word";
+      taken -= 1;
     }
     before = text;
   }
   return undefined;
 }
 
-/** What an option takes that the rule names, and that is not known to be harmless. */
-function takenBy(option: string, { given, takesAll, joins }: Command): "no word" | "the next word" | "all words" {
-  if (given === undefined) return "no word";
-  const known = readOption(option, readOptions(given), joins === true);
-  if (known !== undefined) return known.values === undefined ? "no word" : "the next word";
-  if (takesAll === true) return "all words";
-  return option.includes("=") ? "no word" : "the next word";
+/** How many words an option takes that the rule names, and that is not known to be harmless. */
+function takenBy(option: string, { given, takesAll, anyValue }: Command): number {
+  if (anyValue === true) return 0;
+  const known = given === undefined ? undefined : readOption(option, readOptions(given), false);
+  if (known !== undefined) return known.values === undefined ? 0 : 1;
+  if (takesAll === true) return Infinity;
+  return option.includes("=") ? 0 : 1;
 }
 
 /** Whether words may make a program run another command, script or goal. */
