@@ -109,6 +109,13 @@ describe("a rule for a command that can only read covers no other form of it", (
       "uniq a.txt c.txt",
     ),
     runs(
+      "and a program in front that runs the command makes no difference",
+      ["timeout 60 node a.js", "touch a.txt"],
+      "timeout 60 node a.js",
+      "node a.js",
+      "nice timeout 5 touch a.txt",
+    ),
+    runs(
       "but a command that has no such form may do what it does",
       ["git add *", "git commit *", "git checkout *", "touch *", "make *", "node *"],
       "git add a.txt",

@@ -139,6 +139,15 @@ test("quoted words of a rule may hold spaces", () => {
 
 test.each([
   ["Bash(cd docs && make check)", "docs", "make check", true],
+  ["Bash(timeout 60 npm test *)", "", "npm test", true],
+  ["Bash(timeout -v --kill-after=5 1.5m nice -n 10 env CI=1 A= nohup stdbuf -oL -e0 npm test)", "", "npm test", true],
+  ["Bash(cd docs && nice make check)", "docs", "make check", true],
+  ["Bash(timeout 60 npm test)", "", "timeout 60 npm test", false],
+  ["Bash(timeout *)", "", "timeout 60", true],
+  ["Bash(timeout 60 *)", "", "make check", false],
+  ["Bash(nicer make check)", "", "make check", false],
+  ["Bash(env)", "", "env", true],
+  ["Bash(env make check)", "", "make check", false],
   ["Bash(cd ./docs/ && make *)", "docs", "make check all", true],
   ["Bash(cd docs && make check)", "", "make check", false],
   ["Bash(cd docs && make check)", "docs/sub", "make check", false],

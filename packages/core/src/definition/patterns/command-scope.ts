@@ -24,17 +24,21 @@ type WordRule = { readonly literal: string } | "one";
 const WORD = /(?:'[^']*'|"[^"]*"|[^\s'"])+/y;
 const QUOTED = /'([^']*)'|"([^"]*)"/g;
 const IN_FOLDER = new RegExp(`^cd\\s+(${WORD.source})\\s+&&(?:\\s+|$)`);
+/** Programs that run the command behind them, which is the one that rules are compared with. */
+const WRAPPERS =
+  /^(?:(?:nohup|nice(?:\s+-n\s*-?\d+)?|stdbuf(?:\s+-[ioe][^\s'"]+)+|timeout(?:\s+--?[a-z][^\s'"]*)*\s+[\d.]+[smhd]?|env(?:\s+[A-Za-z_]\w*=[^\s'"]*)+)\s+(?=[^\s*]))+/;
 
 /**
  * Reads the scope of a command rule, such as `npm test *`. Words are separated by spaces and may be quoted ('a b', "a b").
  * A trailing `*` matches any number of further words; elsewhere `*` matches exactly one static word; `'*'` in quotes is the
  * character. A star inside a word is refused, since it would be ambiguous, and so is an operator of Bash outside quotes, since a
- * rule is about one command. `cd FOLDER &&` in front names the folder that the command runs in.
+ * rule is about one command. `cd FOLDER &&` in front names the folder that the command runs in. `timeout 60` and other programs that
+ * run the command behind them make no difference.
  */
 export function readCommandScope(scope: string): ScopeReading<CommandScope> {
   const text = scope.trim();
   const [start, folder] = IN_FOLDER.exec(text) ?? ["", undefined];
-  const words = readWords(text.slice(start.length));
+  const words = readWords(text.slice(start.length).replace(WRAPPERS, ""));
   if (!words.ok) return words;
   return folder === undefined ? { ok: true, value: scopeOf(words.value) } : readFolderScope(folder, words.value);
 }
