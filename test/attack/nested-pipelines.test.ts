@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { type AnyPipeline, done, invoke, type Json, pipeline, type State, to } from "@sluice/core";
+import { type AnyPipeline, done, invoke, type Json, pipeline, type StageContext, type State, to } from "@sluice/core";
 import { subPipeline } from "@sluice/stages";
 import { authored, authoredExecutor, runInput } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
@@ -59,6 +59,7 @@ function twoStages(write: Inner, run: Inner, pipelines: Readonly<Record<string, 
 const document = (allowedTools: readonly string[]) => ({
   id: "made",
   initial: "work",
+  context: { own: 2 },
   states: {
     work: { allowed_tools: allowedTools, instructions: "Work.", on: { DONE: "done" } },
     done: { type: "final" },
@@ -156,10 +157,17 @@ describe("of a state in which a model writes a pipeline", () => {
 
   test.each(["pipeline", "state"])("the hook of the %s is asked about the calls of both agents", async (owner) => {
     const { calls, touch } = touched();
-    const hook = { onCall: () => ({ veto: "nothing may run" }) };
+    const seen: string[] = [];
+    const hook = {
+      onCall: (_call: unknown, ctx: StageContext) => {
+        seen.push(`${ctx.task} ${JSON.stringify(ctx.context)} ${ctx.visit}`);
+        return { veto: "nothing may run" };
+      },
+    };
     const outer = pipeline({
       id: "outer",
       input: runInput,
+      context: { own: 1 },
       ...(owner === "pipeline" ? hook : {}),
       stages: {
         auto: authored({
@@ -178,5 +186,7 @@ describe("of a state in which a model writes a pipeline", () => {
     });
     expect(denied.map(({ cause }) => cause)).toEqual(["hook", "hook"]);
     expect(calls).toEqual([]);
+    // What the model wrote into its pipeline is not their context.
+    expect(seen).toEqual(['x {"own":1} 1', 'x {"own":1} 1']);
   });
 });

@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, numberField, textField } from "../base/json.ts";
 import type { ToolPattern } from "../definition/patterns/tool-pattern.ts";
 import type { StageResult } from "../definition/result.ts";
-import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
+import type { PipelineSpec } from "../definition/spec.ts";
 import type { ProviderFaultOptions } from "../definition/state-rules.ts";
 import type { DenialCause } from "../gate/denial.ts";
 import type { NamedGuard } from "../gate/guard-hooks.ts";
@@ -55,10 +55,11 @@ export interface StartedChild {
   readonly made?: MadePipeline;
 }
 
-/** A pipeline that a state makes. The hooks of that state are asked about its calls. */
+/** A pipeline that a state makes. */
 export interface MadePipeline {
   readonly spec: PipelineSpec;
-  readonly by: StateSpec;
+  /** The hooks around it, which read the context of the state that made it. */
+  readonly outerGuards: readonly NamedGuard[];
 }
 
 /** An interrupt of a pipeline, which changed files start. */

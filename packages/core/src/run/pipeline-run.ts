@@ -168,7 +168,7 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
     throw new SluiceError("Validation", "pipeline_changed", message);
   }
   const meter = childMeter(parent.meter, spec.limits, parent.deps.clock, steps.runId);
-  const outerGuards = made === undefined ? parent.outerGuards : withGuard(parent.guards, "state", made.by.onCall);
+  const { outerGuards } = made ?? parent;
   const own = inRun(spec, { ...parent, outerGuards, meter });
   const { run, context } = startOfOther(child);
   const { state, start } = await checkedStart(own, child, run);

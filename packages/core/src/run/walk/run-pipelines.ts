@@ -3,9 +3,12 @@ import { field, isJsonObject, type JsonObject } from "../../base/json.ts";
 import { fingerprint } from "../../definition/fingerprint/fingerprint.ts";
 import { recordedGraph } from "../../definition/graph.ts";
 import type { PipelineSpec } from "../../definition/spec.ts";
+import type { GuardHook } from "../../definition/state-rules.ts";
+import type { NamedGuard } from "../../gate/guard-hooks.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
 import { childRunId } from "../../journal/step-id.ts";
+import { contextOf } from "../../machine/machine-state.ts";
 import type { StartFacts } from "../execution.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
@@ -63,11 +66,9 @@ export async function runPipelines(
     };
   });
   const keys = children.map(({ key }) => key);
-  const by = pipeline.states.get(state)?.state;
+  const outerGuards = guardsAround(walk, state);
   const made = new Map(
-    children.flatMap(({ key, pipeline: spec }) =>
-      typeof spec === "string" || by === undefined ? [] : [[key, { spec, by }]],
-    ),
+    children.flatMap(({ key, pipeline: spec }) => (typeof spec === "string" ? [] : [[key, { spec, outerGuards }]])),
   );
   const named = children.map(({ key, pipeline: of }) => ({ key, pipeline: typeof of === "string" ? of : of.id }));
   const settings: Parameters<typeof runChildren>[3] = {
@@ -86,6 +87,14 @@ export async function runPipelines(
     if (used !== undefined) addChildTo(account, { ...used, stages: [] });
     return [outcomeOf({ key, runId: childRunId(steps.runId, stepId, key) }, end)];
   });
+}
+
+/** The hooks around a pipeline that a state makes. Its own context is none of theirs: a model may have written it. */
+function guardsAround({ pipeline, state: view }: Walk, state: string): readonly NamedGuard[] {
+  const around = (name: string, hook: GuardHook | undefined): readonly NamedGuard[] =>
+    hook === undefined ? [] : [{ name, hook: (call) => hook(call, contextOf(view)) }];
+  const own = pipeline.states.get(state)?.state.onCall;
+  return [...pipeline.outerGuards, ...around("pipeline", pipeline.spec.onCall), ...around("state", own)];
 }
 
 /** Those whose fingerprint is that of their definition. */
