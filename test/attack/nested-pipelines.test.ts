@@ -136,6 +136,8 @@ describe("a command in a folder where a stage of the run may have written", () =
   test.each([
     ["if the session's allowlist lets a stage write there", undefined, LISTED, ["Write(docs/**)"]],
     ["if the session's allowlist lists the command", ["Write(docs/**)"], undefined, LISTED],
+    ["although the session's allowlist lists all files for other stages", ["Write(docs/**)"], LISTED, ["Read", "Edit"]],
+    ["although the session's allowlist lists all tools", ["Write(docs/**)"], LISTED, ["*"]],
   ])("is denied %s", async (_case, first, second, allow) => {
     const place = scene();
     const outer = twoStages(calling(first, evilPackage(place)), calling(second, RUN));

@@ -99,7 +99,7 @@ describe("a listed command", () => {
   describe("in another folder is outside of the envelope", () => {
     const why = (folder: string, own: readonly string[], others: readonly string[] = [], line = "npm test") => {
       const envelope = compileEnvelope(["Bash(npm test)", ...own]);
-      const writers = () => compileEnvelope(others).writers;
+      const writers = () => ({ stages: compileEnvelope(others).writers, listed: [] });
       return whyOutside(envelope, "Bash", [command(line, { folder })], workspace, { writers });
     };
 

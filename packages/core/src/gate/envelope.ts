@@ -33,7 +33,12 @@ export interface EarlierWriters {
    * The rules of Edit and Write of all stages that the run may have had: what a command runs in another folder may be what one of them
    * wrote. Without it, only those of the call's envelope count.
    */
-  writers?(): readonly ToolPattern[];
+  writers?(): Writers;
+}
+export interface Writers {
+  readonly stages: readonly ToolPattern[];
+  /** Of the session's list, which may apply to no stage: they allow nothing. */
+  readonly listed: readonly ToolPattern[];
 }
 
 /** The envelope of a state's allowedTools. Undefined means no envelope; `[]` is an empty one. */
@@ -147,7 +152,7 @@ export function whyOutside(
     walled: kinds.has("sandboxed"),
     listed: listed.length === 0 ? "none" : listed.length < commands.length ? "some" : "all",
     root: workspace.root,
-    writersOf: () => [...envelope.writers, ...(cleaning.writers?.() ?? [])],
+    writers: cleaning.writers,
     cleaning,
   };
   for (const subject of subjects) {
@@ -170,7 +175,7 @@ interface Scene {
   /** Which commands of the call are listed by a scope. */
   readonly listed: "none" | "some" | "all";
   readonly root: string;
-  writersOf(): readonly ToolPattern[];
+  readonly writers: EarlierWriters["writers"];
   readonly cleaning: Cleaning;
 }
 
@@ -307,13 +312,14 @@ const EVERYTHING = /^(?:\*\*\/)*\*\*(?:\/\*)?$/;
 function folderFault(
   { argv, readOnly, folder }: CommandSubject,
   { command }: ToolPattern,
-  { writersOf, walled, root, cleaning }: Scene,
+  { envelope, writers, walled, root, cleaning }: Scene,
 ): string | undefined {
   if (folder === undefined || readOnly || walled || command?.folder !== undefined) return undefined;
   const path = insideRoot(root, folder);
-  const writers = writersOf();
-  if (writers.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
-  const writer = writers.find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
+  const { stages = [], listed = [] } = writers?.() ?? {};
+  const rules = [...envelope.writers, ...stages];
+  if (rules.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
+  const writer = [...rules, ...listed].find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
   if (writer === undefined) return undefined;
   const place = path ?? folder;
   const word = /\s/.test(place) ? `'${place}'` : place;

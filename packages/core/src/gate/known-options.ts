@@ -267,8 +267,8 @@ const COMMANDS: readonly KnownCommand[] = [
 ];
 
 type Command = Omit<KnownCommand, "begins">;
+const NO_SCRIPTS: readonly (readonly string[])[] = [];
 const UNKNOWN: Command = { anyValue: true };
-const ONLY_FILES: Command = { only: FILE };
 const NO_WORDS: Command = { only: "(?!)" };
 
 /** What a program may stand behind: it then does the same. */
@@ -279,7 +279,16 @@ const LAUNCHERS =
 const MANAGERS = "pnpm, yarn";
 const PROGRAM_FOLDER = /^(?:(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)|(?:\/usr(?:\/local)?)?\/bin)\//;
 /** Programs whose own commands have the names of others. */
-const OTHER_PROGRAM = /^(?:apt|apt-get|brew|cargo|deno|dnf|pip3?)$/;
+const OTHER_PROGRAMS: readonly (string | undefined)[] = [
+  "apt",
+  "apt-get",
+  "brew",
+  "cargo",
+  "deno",
+  "dnf",
+  "pip",
+  "pip3",
+];
 
 /** Some versions of package managers put a word between double quotes into the command line of a shell. */
 const MANAGER_SIGNS = /[$`\\"\r\n]/;
@@ -333,22 +342,28 @@ function riskyIn(all: readonly Word[], scripts: readonly (readonly string[])[]):
   const signs = programs.some((name) => MANAGER.test(name)) ? managed : undefined;
   const passed = words.find(({ text, isFree }) => isFree && signs?.test(text) === true);
   if (passed !== undefined) return passed;
-  if (end > 0)
-    return riskyInScript(
-      words,
-      end,
-      scripts.filter(() => isElsewhere !== true),
-    );
+  // The rule names no program: the model would.
+  const launcher = words.slice(0, launched).find(({ text, isFree }) => isFree && text !== "--");
+  if (launcher !== undefined) return launcher;
+  if (end > 0) return riskyInScript(words, end, isElsewhere === true ? NO_SCRIPTS : scripts);
   const known = knownCommand(texts);
   if (known !== undefined) return riskyOf(words, known.command, known.from);
-  // The rule names no program: the model would.
-  const launcher = words[launched - 1];
-  if (launcher?.isFree === true) return launcher;
-  const run = OTHER_PROGRAM.test(texts[0] ?? "") ? [] : programs.slice(launched);
-  const isListed = run.some(hasCommands);
+  const others = OTHER_PROGRAMS.includes(texts[0]) ? [] : programs.slice(launched);
+  return riskyOf(words, otherForm(others), launched === 0 ? 0 : launched + 1);
+}
+
+/** Of a command in a form that is not listed, and of the programs in it. */
+function otherForm(programs: readonly string[]): Command {
   // What the script of a package manager runs is not known.
-  const command = run.some((name) => OWN_OPTIONS.has(name)) ? NO_WORDS : isListed ? ONLY_FILES : UNKNOWN;
-  return riskyOf(words, command, launched === 0 ? 0 : launched + 1);
+  if (programs.some((name) => OWN_OPTIONS.has(name))) return NO_WORDS;
+  const patterns = COMMANDS.flatMap(({ begins, only }) =>
+    only !== undefined &&
+    begins.split(", ").some((beginning) => programs.includes(programName(beginning.split(" ", 1).join())))
+      ? [only]
+      : [],
+  );
+  if (patterns.length === 0) return UNKNOWN;
+  return { only: `${patterns.map((only) => `(?=(?:${only})$)`).join("")}(?:${FILE})` };
 }
 
 /** Of a command that names a script of package.json with its first words, as many as `end`. */
@@ -359,6 +374,9 @@ function riskyInScript(
 ): Word | undefined {
   // npm takes the options in front of `--`, and passes on the other words.
   const texts = textsOf(words);
+  // Bun also runs a file of that name.
+  const name = words[end - 1];
+  if (texts[0] === "bun" && name?.isFree === true && /[./]/.test(name.text)) return name;
   const dash = texts.indexOf("--");
   const passedOn = texts[0] !== "npm" ? end : dash === -1 ? words.length : dash + 1;
   const added = words.filter(({ text }, at) => at >= passedOn || (at >= end && !text.startsWith("-")));
@@ -367,9 +385,10 @@ function riskyInScript(
   if (script !== undefined && (knownCommand(script) !== undefined || scriptLength(script, true) > 0))
     return riskyIn([...script.map((text) => ({ text, isFree: false })), ...added], called);
   const line = words.filter((word, at) => at < end || added.includes(word));
+  const command = knownCommand(textsOf(line))?.command;
   // The value of an option, such as `-c`, may be a file of settings.
-  const command = script?.at(-1)?.startsWith("-") === true ? undefined : knownCommand(textsOf(line))?.command;
-  return riskyOf(line, command ?? NO_WORDS, end);
+  const isOpen = script?.at(-1)?.startsWith("-") === true;
+  return riskyOf(line, isOpen || command === undefined ? NO_WORDS : command, end);
 }
 
 function textsOf(words: readonly Word[]): readonly string[] {
@@ -378,7 +397,10 @@ function textsOf(words: readonly Word[]): readonly string[] {
 
 /** The number of words with which a command names a script of package.json; 0 if it names none. */
 function scriptLength(words: readonly string[], isScript: boolean): number {
-  if (words[0] === "node") return words.includes("--run") ? words.indexOf("--run") + 2 : 0;
+  if (words[0] === "node") {
+    const run = words.findIndex((word) => /^--run(?:=|$)/.test(word));
+    return run === -1 ? 0 : words[run] === "--run" ? run + 2 : run + 1;
+  }
   const [command, verb] = words;
   const called = `${command} ${verb}`;
   if (/^(?:npm|pnpm|yarn|bun) run(?:-script)?$/.test(called)) return 3;
@@ -475,21 +497,12 @@ function riskyOf(words: readonly Word[], command: Command, from: number): Word |
 }
 
 /** How many words an option takes that the rule names, and that is not known to be harmless. */
-function takenBy(option: string, { given, takesAll, anyValue }: Command): number {
+function takenBy(option: string, { given, takesAll, anyValue, joins }: Command): number {
   if (anyValue === true) return 0;
-  const known = given === undefined ? undefined : readOption(option, readOptions(given), false);
+  const known = given === undefined ? undefined : readOption(option, readOptions(given), joins === true);
   if (known !== undefined) return known.values === undefined ? 0 : 1;
   if (takesAll === true) return Infinity;
   return option.includes("=") ? 0 : 1;
-}
-
-/** Whether words may make a program run another command, script or goal. */
-function hasCommands(program: string): boolean {
-  return COMMANDS.some(
-    ({ begins, only }) =>
-      only !== undefined &&
-      begins.split(", ").some((beginning) => programName(beginning.split(" ", 1).join()) === program),
-  );
 }
 
 /** Whether a word may turn off the option in front of it, as many programs read `--dry-run false`. */
@@ -512,7 +525,7 @@ interface KnownForm {
 function knownCommand(argv: readonly string[]): KnownForm | undefined {
   const [program = "", ...more] = argv;
   // Its version is none of the words that it gets.
-  const words = [program.replace(PROGRAM_FOLDER, "").replace(/(?<=\w)@[\w.^~-]+$/, ""), ...more];
+  const words = [program.replace(PROGRAM_FOLDER, "").replace(/(?<=\w)@[\w.^~-]+/, ""), ...more];
   for (const command of COMMANDS) {
     const from = lengthOf(command.begins, words);
     if (from > 0) return { command, from };
@@ -552,7 +565,7 @@ function readOptions(text: string): ReadonlyMap<string, KnownOption> {
 
 /** What is known of an option; undefined if it may do harm. Its `values` are those of the next word. */
 function readOption(word: string, options: ReadonlyMap<string, KnownOption>, joins: boolean): KnownOption | undefined {
-  const alone = options.get(word) ?? options.get(`${word}:`);
+  const alone = word.endsWith(":") ? undefined : (options.get(word) ?? options.get(`${word}:`));
   if (alone !== undefined) return alone;
   const equals = word.indexOf("=");
   const named = equals === -1 ? undefined : options.get(`${word.slice(0, equals)}:`);

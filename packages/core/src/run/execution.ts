@@ -1,9 +1,9 @@
 import { type Json, type JsonObject, numberField, textField } from "../base/json.ts";
-import type { ToolPattern } from "../definition/patterns/tool-pattern.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { ProviderFaultOptions } from "../definition/state-rules.ts";
 import type { DenialCause } from "../gate/denial.ts";
+import type { Writers } from "../gate/envelope.ts";
 import type { NamedGuard } from "../gate/guard-hooks.ts";
 import type { WatchedFiles } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
@@ -30,7 +30,7 @@ export interface PipelineInRun {
   /** The states of another pipeline, prepared once. */
   prepare(spec: PipelineSpec): PreparedStates;
   /** The rules of Edit and Write of all its pipelines so far. */
-  writers(): readonly ToolPattern[];
+  writers(): Writers;
   /** The hooks of the session, and of the pipelines and states that made this one, the outermost first. */
   readonly outerGuards: readonly NamedGuard[];
   /** The same with its own. */

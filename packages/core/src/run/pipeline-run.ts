@@ -1,9 +1,9 @@
 import { SluiceError } from "../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject, textField } from "../base/json.ts";
-import type { ToolPattern } from "../definition/patterns/tool-pattern.ts";
 import type { ProjectFacts } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { type GuardHook, mergedFaults } from "../definition/state-rules.ts";
+import type { Writers } from "../gate/envelope.ts";
 import type { NamedGuard } from "../gate/guard-hooks.ts";
 import { maskSecrets } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
@@ -42,10 +42,10 @@ export function pipelineProgram(
     others.set(other, known);
     return known;
   };
-  const writers = (): readonly ToolPattern[] => [
-    ...writersWithin([spec, ...(others?.keys() ?? [])]),
-    ...(deps.mode === "allowlist" ? deps.allow.writers : []),
-  ];
+  const writers = (): Writers => ({
+    stages: writersWithin([spec, ...(others?.keys() ?? [])]),
+    listed: deps.mode === "allowlist" ? deps.allow.writers : [],
+  });
   const running: RunningChildren = {};
   const root = inRun(spec, {
     deps,
