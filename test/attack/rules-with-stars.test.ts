@@ -232,6 +232,7 @@ describe("a rule of a script covers the options of the program that the script r
         calls: "NODE_ENV=test npm run all",
         beyond: "cd web && npm run all",
         end: "tsc;",
+        quoted: "jest '--reporters=default' \"a b\" x'*'y",
         loop: "npm run loop",
       }),
     );
@@ -251,6 +252,7 @@ describe("a rule of a script covers the options of the program that the script r
       ["npm -s run unit -- -t x", ["jest", "--ci"]],
       ["npm run --silent unit -- -t x", ["jest", "--ci"]],
       ["npm run end -- x", []],
+      ["npm run quoted -- x", ["jest", "--reporters=default", "a b", "x*y"]],
       [
         "npm run loop",
         Array.from({ length: 6 }, () => ["\n", "npm", "run", "loop"])
@@ -304,6 +306,8 @@ describe("a rule of a script covers the options of the program that the script r
       manifest({ test: "ssh box 'cd app && jest'" }),
       manifest({ test: "A='b c' jest > out" }),
       manifest({ test: "$X" }),
+      manifest({ test: "jest 'a" }),
+      manifest({ test: 'jest "it\'s"' }),
     ]) {
       here.put("package.json", text);
       expect(subjectOf(here.root, "npm test")).not.toHaveProperty("script");

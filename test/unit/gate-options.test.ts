@@ -328,6 +328,9 @@ describe("a rule with a * covers no word that may run a program or write a file"
     ["npm run-script unit *", "npm run-script unit inspect"],
     ["npm start *", "npm start word"],
     ["npm stop *", "npm stop word"],
+    ["trial *", "trial -b tests/test_a.py", "trial code.interact"],
+    ["nose2 *", "nose2 -c docs/evil.cfg"],
+    ["npx rust-just *", "npx rust-just docs/default"],
     ["python3 -m unittest *", "python3 -m unittest -k: code.interact"],
     ["npm *", "npm exec -- mocha docs/evil.js"],
     ["bun run *", "bun run docs/evil.ts", "bun run evil.ts"],
@@ -675,6 +678,10 @@ describe("a rule that names options of npm", () => {
 });
 
 test("a name of a test of any length takes time in proportion to it", () => {
-  const line = `python3 -m unittest ${"test_a_test.".repeat(1_000)}x`;
-  expect(under("python3 -m unittest *", line)).toBe("ask");
+  for (const part of ["test_a_test.", "tests.", "a.", "/"]) {
+    const line = `python3 -m unittest ${part.repeat(5_000)}!`;
+    expect(under("python3 -m unittest *", line)).toBe(part === "/" ? "envelope" : "ask");
+    expect(under("xvfb-run mocha *", `xvfb-run mocha ${part.repeat(5_000)}=`)).toBe("ask");
+    expect(under("npm test *", `npm test ${part.repeat(5_000)}=`)).toBe("ask");
+  }
 });

@@ -41,6 +41,9 @@ const GOAL = String.raw`[\w./+%:,@-]*`;
 /** A module of tests, and its names. */
 const TEST_MODULE = String.raw`(?:test_\w+|(?!test_)\w+_tests?)(?:\.[A-Z]\w*(?:\.test\w*)?)?`;
 
+/** What names tests for unittest, which calls what any other dotted name stands for: `code.interact`, `test_a.sys.breakpointhook`. */
+const TEST_NAME = String.raw`discover|[^.]*/.*|.*\.py|tests|(?:(?=(?:\w+\.)*?tests\.)(?:\w+\.)+)?${TEST_MODULE}`;
+
 const COMMANDS: readonly KnownCommand[] = [
   {
     // What the script runs is not known, so these are harmless for every usual test runner. A letter alone is not: -t writes with
@@ -142,14 +145,14 @@ const COMMANDS: readonly KnownCommand[] = [
   {
     // A folder to start in is run like one that is an operand.
     begins:
-      "unittest, nose2, trial, django-admin test, manage.py test, ./manage.py test, python manage.py test, python3 manage.py test",
+      "unittest, django-admin test, manage.py test, ./manage.py test, python manage.py test, python3 manage.py test",
     options:
       "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
-    // It calls what a dotted name stands for, such as `code.interact` or `test_a.sys.breakpointhook`: only names of tests are covered.
-    only: String.raw`discover|[^.]*/.*|.*\.py|tests|(?:(?:\w+\.)*tests(?:\.\w+)*\.)?${TEST_MODULE}`,
+    only: TEST_NAME,
     joins: true,
     names: true,
   },
+  { begins: "nose2, trial", only: TEST_NAME, names: true },
   {
     begins: "go test",
     options:
@@ -232,7 +235,7 @@ const COMMANDS: readonly KnownCommand[] = [
     given: "-w",
   },
   // A path before the name of a task chooses the file of tasks.
-  { begins: "just, task, go-task, bmake, remake", only: "[\\w.+%:,-]*" },
+  { begins: "just, rust-just, task, go-task, bmake, remake", only: "[\\w.+%:,-]*" },
   {
     begins: "mvn, mvnd, ./mvnw",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",

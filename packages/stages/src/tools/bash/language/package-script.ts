@@ -8,6 +8,10 @@ const SHELL_SIGNS = /[&|<>`$()#\\\r\n]/;
 /** Variables in front of a command, also behind the programs that set them. */
 const SETTINGS = /^(?:(?:cross-env|env)\s+)?(?:\w+=[^\s'"]*\s+)*/;
 
+/** Words, also in quotes. */
+const WORDS = /(?:'[^']*'|"[^"]*"|\S)+/g;
+const QUOTED = /'([^']*)'|"([^"]*)"/g;
+
 /** What stands between the words of a script and those of another one that it calls. */
 const CALLS = "\n";
 const MOST_CALLS = 5;
@@ -66,8 +70,11 @@ function scriptIn(text: string | undefined, name: string | undefined): PackageSc
   // Between quotes, a sign separates nothing.
   if (commands.length > 1 && /["']/.test(script)) return undefined;
   if (commands.some((command) => SHELL_SIGNS.test(command))) return undefined;
-  const words = (commands.at(-1) ?? "").trim().replace(SETTINGS, "");
-  return { words: words === "" ? [] : words.split(/\s+/), isAlone: commands.length === 1 };
+  const words = (commands.at(-1) ?? "").trim().replace(SETTINGS, "").match(WORDS) ?? [];
+  const read = words.map((word) => word.replaceAll(QUOTED, "$1$2"));
+  // A quote within others, or one that is not closed.
+  if (read.some((word) => /["']/.test(word))) return undefined;
+  return { words: read, isAlone: commands.length === 1 };
 }
 
 /** The text of the package.json in a folder or the nearest one above it. */
