@@ -99,9 +99,10 @@ function describe(file, source, { location, mutatorName: mutator, replacement, s
     replacement,
     changed: cut(source, location),
   };
-  // A test file that cannot be loaded detects the mutant; any other error may stem from another mutant.
-  const unloadable = status === "RuntimeError" && statusReason.includes(".test.ts: ");
-  if (status === "Killed" || status === "Timeout" || unloadable) return { ...mutant, fate: "killed" };
+  // A test file that cannot be loaded detects the mutant, and so does a process that ends again and again, each time a new one. Any
+  // other error may stem from another mutant.
+  const isDetected = status === "RuntimeError" && /\.test\.ts: |^Test runner crashed\. Tried twice/.test(statusReason);
+  if (status === "Killed" || status === "Timeout" || isDetected) return { ...mutant, fate: "killed" };
   if (!TRIED.has(status)) return { ...mutant, fate: "not run" };
   const why = explained.find((one) => explains(one, mutant))?.why;
   if (why !== undefined) return { ...mutant, fate: "explained", why };
