@@ -97,6 +97,13 @@ describe("a listed command", () => {
   });
 
   describe("in another folder is outside of the envelope", () => {
+    test("if the session's list lets a stage write everywhere, which allows nothing", () => {
+      const writers = () => ({ stages: [], listed: compileEnvelope(["Write"]).writers });
+      const npm = command("npm test", { folder: "/ws/docs" });
+      const why = whyOutside(compileEnvelope(["Bash(npm test)"]), "Bash", [npm], workspace, { writers });
+      expect(why).toContain("runs in docs, where it may run files that Write lets a stage write");
+    });
+
     const why = (folder: string, own: readonly string[], others: readonly string[] = [], line = "npm test") => {
       const envelope = compileEnvelope(["Bash(npm test)", ...own]);
       const writers = () => ({ stages: compileEnvelope(others).writers, listed: [] });

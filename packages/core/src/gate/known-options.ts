@@ -16,6 +16,8 @@ interface KnownCommand {
   readonly takesAll?: true;
   /** Whether the values of options that the rule names are left to the rule. */
   readonly anyValue?: true;
+  /** Whether only a rule names it: what a script of package.json adds to it may be more than a name. */
+  readonly onlyByRule?: true;
   /** Whether letters are joined, a value right behind its letter: `-xvk name`, `-n4`. */
   readonly joins?: true;
   /** Whether its other words name tests and files, so that a `=` within them sets nothing: `a.py::adds[x=1]`. */
@@ -64,6 +66,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "pnpm i, pnpm install, pnpm add, pnpm remove, pnpm update, pnpm ls, pnpm list, pnpm view, pnpm info, pnpm why, pnpm outdated, " +
       "yarn install, yarn add, yarn remove, yarn list, yarn info, yarn why, yarn outdated, " +
       "bun i, bun install, bun add, bun remove, bun update, bun outdated",
+    onlyByRule: true,
     plainAt: true,
     given:
       "-D -E -O -P -S -g --save --save-dev --save-exact --save-optional --save-prod --no-save --dev --exact --ignore-scripts --no-audit --no-fund --json",
@@ -235,7 +238,7 @@ const COMMANDS: readonly KnownCommand[] = [
     given: "-w",
   },
   // A path before the name of a task chooses the file of tasks.
-  { begins: "just, rust-just, task, go-task, bmake, remake", only: "[\\w.+%:,-]*" },
+  { begins: "just, rust-just, task, go-task, bmake, remake", only: "\\w[\\w.+%:,-]*" },
   {
     begins: "mvn, mvnd, ./mvnw",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
@@ -266,7 +269,7 @@ const COMMANDS: readonly KnownCommand[] = [
     given: "--amend --no-verify -n",
   },
   // Where others read a file, `@` stands for a revision.
-  { begins: "git", plainAt: true, anyValue: true },
+  { begins: "git", plainAt: true, anyValue: true, onlyByRule: true },
 ];
 
 type Command = Omit<KnownCommand, "begins">;
@@ -350,6 +353,8 @@ function riskyIn(all: readonly Word[], scripts: readonly (readonly string[])[]):
   if (launcher !== undefined) return launcher;
   if (end > 0) return riskyInScript(words, end, isElsewhere === true ? NO_SCRIPTS : scripts);
   const known = knownCommand(texts);
+  // Bun runs a script for `bun --filter web test`, and tests of its own for `bun test`.
+  if (isElsewhere === true && /^bun test\b/.test(texts.join(" "))) return riskyOf(words, NO_WORDS, 2);
   if (known !== undefined) return riskyOf(words, known.command, known.from);
   const others = OTHER_PROGRAMS.includes(texts[0]) ? [] : programs.slice(launched);
   return riskyOf(words, otherForm(others), launched === 0 ? 0 : launched + 1);
@@ -385,13 +390,18 @@ function riskyInScript(
   const added = words.filter(({ text }, at) => at >= passedOn || (at >= end && !text.startsWith("-")));
   // Behind `;`, they would be a command of their own.
   if (script?.length === 0) return added.find(({ isFree }) => isFree);
-  if (script !== undefined && (knownCommand(script) !== undefined || scriptLength(script, true) > 0))
+  if (script !== undefined && (isKnownScript(script) || scriptLength(script, true) > 0))
     return riskyIn([...script.map((text) => ({ text, isFree: false })), ...added], called);
   const line = words.filter((word, at) => at < end || added.includes(word));
   const command = knownCommand(textsOf(line))?.command;
   // The value of an option, such as `-c`, may be a file of settings.
   const isOpen = script?.at(-1)?.startsWith("-") === true;
   return riskyOf(line, isOpen || command === undefined ? NO_WORDS : command, end);
+}
+
+function isKnownScript(script: readonly string[]): boolean {
+  const known = knownCommand(script);
+  return known !== undefined && known.command.onlyByRule !== true;
 }
 
 function textsOf(words: readonly Word[]): readonly string[] {
