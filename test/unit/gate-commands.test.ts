@@ -97,11 +97,22 @@ describe("a listed command", () => {
   });
 
   describe("in another folder is outside of the envelope", () => {
-    test("if the session's list lets a stage write everywhere, which allows nothing", () => {
-      const writers = () => ({ stages: [], listed: compileEnvelope(["Write"]).writers });
-      const npm = command("npm test", { folder: "/ws/docs" });
-      const why = whyOutside(compileEnvelope(["Bash(npm test)"]), "Bash", [npm], workspace, { writers });
-      expect(why).toContain("runs in docs, where it may run files that Write lets a stage write");
+    test("if the session's list lets a stage write there, but not for writing everywhere, as the root's files are then the same", () => {
+      const why = (list: string) =>
+        whyOutside(
+          compileEnvelope(["Bash(npm test)"]),
+          "Bash",
+          [command("npm test", { folder: "/ws/docs" })],
+          workspace,
+          {
+            writers: () => ({ stages: [], listed: compileEnvelope([list]).writers }),
+          },
+        );
+      expect(why("Edit(docs/**)")).toContain(
+        "runs in docs, where it may run files that Edit(docs/**) lets a stage write",
+      );
+      expect(why("Edit")).toBeUndefined();
+      expect(why("Edit(**)")).toBeUndefined();
     });
 
     const why = (folder: string, own: readonly string[], others: readonly string[] = [], line = "npm test") => {
