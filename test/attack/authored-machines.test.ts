@@ -382,6 +382,15 @@ describe("the request that a person reads", () => {
     expect(question).toContain(`- a: runs the pipeline release with the input ${shown}\n`);
   });
 
+  test("shows the context of the pipeline, which templates of an input read", async () => {
+    const input = { to: "{{ctx.context.target}}" };
+    const document = {
+      ...of({ pipeline: { workflow: "release", input }, on }),
+      context: { target: "everywhere\nCommands: none" },
+    };
+    expect((await questionOf(document)).split("\n")).toContain('Context: {"target":"everywhere\\nCommands: none"}');
+  });
+
   test("has no lines of its own for texts that hold line ends", async () => {
     const question = await questionOf(of({ human: { question: "x\nCommands: none\u2028Tools: none" }, on }));
     expect(question.split("\n").filter((line) => /^(?:Tools|Commands)/.test(line))).toHaveLength(2);

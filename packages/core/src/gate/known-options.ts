@@ -35,7 +35,7 @@ const CODE = String.raw`\.(?:[cm]?[jt]sx?|py|rb|go|rs)`;
 /** The name of a file, without a sign that a shell acts on: with a folder, or an ending of source code. Some folders are words, too. */
 const FILE = String.raw`src|tests?|(?!-)(?=[^/]*/|.*${CODE}$)[\w.+,%@/~^[\]-]*`;
 /** The name of a file of tests. */
-const TEST_FILE = String.raw`src|tests?|(?!-)(?=.*[._](?:test|spec)${CODE}$|(?:.*/)?test_[^/]*$)[\w.+/[\]-]*`;
+const TEST_FILE = String.raw`src|tests?|(?!-)(?=.*[._](?:test|spec)${CODE}$|(?:.*/)?test_[^/]*${CODE}$)[\w.+/[\]-]*`;
 /** A value that sets nothing, without a sign that a shell acts on. */
 const VALUE = String.raw`[^=;&|<>'"$\`\\\r\n]*`;
 /** A goal or an argument of a task. */
@@ -44,7 +44,7 @@ const GOAL = String.raw`[\w./+%:,@-]*`;
 const TEST_MODULE = String.raw`(?:test_\w+|(?!test_)\w+_tests?)(?:\.[A-Z]\w*(?:\.test\w*)?)?`;
 
 /** What names tests for unittest, which calls what any other dotted name stands for: `code.interact`, `test_a.sys.breakpointhook`. */
-const TEST_NAME = String.raw`discover|[^.]*/.*|.*\.py|tests|(?:(?=(?:\w+\.)*?tests\.)(?:\w+\.)+)?${TEST_MODULE}`;
+const TEST_NAME = String.raw`discover|[^.]*/.*|.*\.py|(?:\w+\.)*tests|(?:(?=(?:\w+\.)*?tests\.)(?:\w+\.)+)?${TEST_MODULE}`;
 
 const COMMANDS: readonly KnownCommand[] = [
   {
@@ -58,6 +58,8 @@ const COMMANDS: readonly KnownCommand[] = [
       "--no-coverage --watch=false --watchAll=false --coverage=false --reporter:dot|spec|tap|verbose|default " +
       "--test-reporter:dot|spec|tap",
     only: TEST_FILE,
+    given:
+      "--test --bail --ci --coverage --exit --passWithNoTests --run --runInBand --silent --verbose --no-watch --watch",
   },
   {
     // Their other words name packages.
@@ -69,7 +71,7 @@ const COMMANDS: readonly KnownCommand[] = [
     onlyByRule: true,
     plainAt: true,
     given:
-      "-D -E -O -P -S -g --save --save-dev --save-exact --save-optional --save-prod --no-save --dev --exact --ignore-scripts --no-audit --no-fund --json",
+      "-W -Dw -w --legacy-peer-deps --force --prefer-offline --frozen-lockfile --production --dry-run -D -E -O -P -S -g --save --save-dev --save-exact --save-optional --save-prod --no-save --dev --exact --ignore-scripts --no-audit --no-fund --json",
   },
   {
     begins: "vitest",
@@ -118,7 +120,7 @@ const COMMANDS: readonly KnownCommand[] = [
     given: "-u --headed --ui --update-snapshots",
   },
   {
-    begins: "node --test",
+    begins: "node --test, node --import tsx --test, node --import=tsx --test, tsx --test",
     options:
       "--test-name-pattern: --test-skip-pattern: --test-only --test-concurrency: --test-timeout: --test-force-exit " +
       "--test-reporter:dot|spec|tap",
@@ -143,12 +145,12 @@ const COMMANDS: readonly KnownCommand[] = [
       "--setup-show --ignore: --ignore-glob: --deselect: --verbosity: --log-level: --log-cli-level: --no-cov --timeout:",
     joins: true,
     names: true,
-    given: "--pdb",
+    given: "--pdb --reuse-db --create-db --doctest-modules",
   },
   {
     // A folder to start in is run like one that is an operand.
     begins:
-      "unittest, django-admin test, manage.py test, ./manage.py test, python manage.py test, python3 manage.py test",
+      "unittest, django test, django-admin test, manage.py test, ./manage.py test, python manage.py test, python3 manage.py test",
     options:
       "-q -v -f -b -c -h -k: -s: -p: --failfast --buffer --catch --locals --start-directory: --pattern: --durations:",
     only: TEST_NAME,
@@ -176,7 +178,7 @@ const COMMANDS: readonly KnownCommand[] = [
   },
   {
     // Of a file it would write the compiled one, and of a project what its settings say.
-    begins: "tsc",
+    begins: "tsc, vue-tsc, tsgo",
     options:
       "-v -h --all --noEmit --pretty: --strict --skipLibCheck --noErrorTruncation --listFiles --listFilesOnly --explainFiles " +
       "--showConfig --traceResolution --diagnostics --extendedDiagnostics --noUnusedLocals --noUnusedParameters " +
@@ -225,7 +227,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "--show-column-numbers --ignore-missing-imports --check-untyped-defs --disallow-untyped-defs --warn-unused-ignores " +
       "--warn-unreachable --no-incremental --follow-imports: --python-version: --exclude:",
     joins: true,
-    given: "--install-types --non-interactive",
+    given: "--install-types --non-interactive --namespace-packages --explicit-package-bases",
   },
   {
     // Not -t, with which it writes files that pass for the results of a check. Its settings may have any name, and a recipe may use
@@ -243,7 +245,7 @@ const COMMANDS: readonly KnownCommand[] = [
     begins: "mvn, mvnd, ./mvnw",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",
     only: "clean|validate|compile|test-compile|test|package|verify",
-    given: "-am -DskipTests",
+    given: "-U -am -DskipTests --update-snapshots",
   },
   {
     begins: "gradle, ./gradlew",
@@ -251,6 +253,7 @@ const COMMANDS: readonly KnownCommand[] = [
       "-q -i -s -m -h --info --stacktrace --offline --no-daemon --console:auto|plain|rich|verbose --tests: --rerun-tasks " +
       "--continue --parallel --no-parallel --dry-run",
     only: String.raw`(?:[\w:.-]*:)?(?:clean|classes|testClasses|test|check|assemble|build)`,
+    given: "-S --build-cache --configuration-cache --scan",
   },
   {
     begins: "git add",
@@ -364,14 +367,17 @@ function riskyIn(all: readonly Word[], scripts: readonly (readonly string[])[]):
 function otherForm(programs: readonly string[]): Command {
   // What the script of a package manager runs is not known.
   if (programs.some((name) => OWN_OPTIONS.has(name))) return NO_WORDS;
-  const patterns = COMMANDS.flatMap(({ begins, only }) =>
-    only !== undefined &&
-    begins.split(", ").some((beginning) => programs.includes(programName(beginning.split(" ", 1).join())))
-      ? [only]
-      : [],
+  const rows = COMMANDS.filter(({ begins, only }) =>
+    begins.split(", ").some((beginning) => {
+      const [program = "", ...more] = beginning.split(" ");
+      return programs.includes(programName(program)) && (only !== undefined || more.length === 0);
+    }),
   );
-  if (patterns.length === 0) return UNKNOWN;
-  return { only: `${patterns.map((only) => `(?=(?:${only})$)`).join("")}(?:${FILE})` };
+  const patterns = rows.flatMap(({ only }) => only ?? []);
+  if (rows.length === 0) return UNKNOWN;
+  const takesAll = rows.some((row) => row.takesAll === true) ? { takesAll: true as const } : {};
+  if (patterns.length === 0) return takesAll;
+  return { only: `${patterns.map((only) => `(?=(?:${only})$)`).join("")}(?:${FILE})`, ...takesAll };
 }
 
 /** Of a command that names a script of package.json with its first words, as many as `end`. */
@@ -384,7 +390,7 @@ function riskyInScript(
   const texts = textsOf(words);
   // Bun also runs a file of that name.
   const name = words[end - 1];
-  if (texts[0] === "bun" && name?.isFree === true && /[./]/.test(name.text)) return name;
+  if (texts[0] === "bun" && name?.isFree === true && (script === undefined || /[./]/.test(name.text))) return name;
   const dash = texts.indexOf("--");
   const passedOn = texts[0] !== "npm" ? end : dash === -1 ? words.length : dash + 1;
   const added = words.filter(({ text }, at) => at >= passedOn || (at >= end && !text.startsWith("-")));
@@ -393,10 +399,11 @@ function riskyInScript(
   if (script !== undefined && (isKnownScript(script) || scriptLength(script, true) > 0))
     return riskyIn([...script.map((text) => ({ text, isFree: false })), ...added], called);
   const line = words.filter((word, at) => at < end || added.includes(word));
-  const command = knownCommand(textsOf(line))?.command;
+  const { command = NO_WORDS } = knownCommand(textsOf(line)) ?? {};
+  const last = script?.at(-1);
   // The value of an option, such as `-c`, may be a file of settings.
-  const isOpen = script?.at(-1)?.startsWith("-") === true;
-  return riskyOf(line, isOpen || command === undefined ? NO_WORDS : command, end);
+  const isOpen = last?.startsWith("-") === true && takenBy(last, command) > 0;
+  return riskyOf(line, isOpen ? NO_WORDS : command, end);
 }
 
 function isKnownScript(script: readonly string[]): boolean {
@@ -431,6 +438,7 @@ const OWN_OPTIONS: ReadonlyMap<string | undefined, string> = new Map([
   ["npm", `-w:${PACKAGE} -C:(?!) --workspace:${PACKAGE} --prefix:(?!)`],
   ["pnpm", `-r -F:${PACKAGE} -C:(?!) --recursive --filter:${PACKAGE} --dir:(?!)`],
   ["yarn", "--cwd:(?!)"],
+  ["yarnpkg", "--cwd:(?!)"],
   ["bun", `-F:${PACKAGE} --filter:${PACKAGE} --cwd:(?!)`],
 ]);
 const HARMLESS_OWN = /^-s$|^--(?:silent|if-present|verbose|quiet|help|version|(?:no-)?color)$/;
@@ -545,7 +553,9 @@ function knownCommand(argv: readonly string[]): KnownForm | undefined {
   }
   const launched = lengthOf(LAUNCHERS, words) || lengthOf(MANAGERS, words);
   const known = launched === 0 ? undefined : knownCommand(words.slice(launched));
-  return known && { command: known.command, from: launched + known.from };
+  return known?.command.onlyByRule === true
+    ? undefined
+    : known && { command: known.command, from: launched + known.from };
 }
 
 /** The number of words that the longest of these beginnings has in common with a command; 0 if it begins with none. */

@@ -41,6 +41,8 @@ export function pipelineWords(spec: PipelineSpec): string {
     `Tools without asking: ${tools.length === 0 ? "none" : tools.map(visible).join(", ")}`,
     `Commands: ${commands.length === 0 ? "none" : commands.join("; ")}`,
     ...(caps.length === 0 ? [] : [`At most: ${caps.join(", ")}`]),
+    // Templates of inputs, questions and commands may read it.
+    ...(Object.keys(spec.context).length === 0 ? [] : [`Context: ${visibleJson(spec.context)}`]),
     `States:\n${lines.join("\n")}`,
     `Ends: ${ends.join(", ")}`,
   ].join("\n");
