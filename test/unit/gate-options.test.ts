@@ -120,6 +120,14 @@ describe("a rule with a * covers the words that people give", () => {
     ["tool --name *", "tool --name x0"],
     ["tool mo_cha *", "tool mo_cha word"],
     ["python manage.py test *", "python manage.py test app.tests app.tests.test_views"],
+    ["nose2 *", "nose2 'tests/a.py::x[a=1]'"],
+    ["bun run *", "bun run"],
+    ["node a--run unit *", "node a--run unit word"],
+    ["xvfb-run mocha vitest *", "xvfb-run mocha vitest src/a.ts"],
+    ...["apt", "apt-get", "brew", "dnf", "pip", "pip3"].map((program): [string, string] => [
+      `${program} install make *`,
+      `${program} install make word`,
+    ]),
     ["./gradlew --build-cache *", "./gradlew --build-cache test"],
     ["mvn -U *", "mvn -U verify"],
     ["pnpm add -Dw *", "pnpm add -Dw debug"],
@@ -332,6 +340,8 @@ describe("a rule with a * covers no word that may run a program or write a file"
     ["npm run-script unit *", "npm run-script unit inspect"],
     ["npm start *", "npm start word"],
     ["npm stop *", "npm stop word"],
+    ["node --run=build *", "node --run=build deploy"],
+    ["vitest -uu *", "vitest -uu a"],
     ["pnpm *", "pnpm git config alias.x '!touch PWN'"],
     ["yarn *", "yarn git x"],
     ["npx vue-tsc *", "npx vue-tsc sluice.config.ts"],
@@ -561,9 +571,16 @@ describe("a rule with a * for a script of package.json covers the options of the
   const run = (line: string, script: string): string =>
     word(
       judge("Bash", {
-        allowedTools: ["npm test", "npm run", "yarn test", "pnpm test", "bun run", "yarn lint", "yarn workspace a"].map(
-          (begins) => `Bash(${begins} *)`,
-        ),
+        allowedTools: [
+          "npm test",
+          "npm run",
+          "yarn test",
+          "pnpm test",
+          "bun run",
+          "bun run x.y",
+          "yarn lint",
+          "yarn workspace a",
+        ].map((begins) => `Bash(${begins} *)`),
         subjects: [words(split(line), { script: script === "" ? [] : script.split(" ") })],
       }),
     );
@@ -591,6 +608,7 @@ describe("a rule with a * for a script of package.json covers the options of the
     ["npm test -- -t adds", "yarn unit \n vitest run"],
     ["yarn lint src", "biome check --write"],
     ["bun run lint src", "eslint"],
+    ["bun run x.y src", "eslint"],
     ["npm test -- --test-name-pattern adds src/a.test.ts", "tsx --test"],
     ["npm test -- --test-name-pattern adds src/a.test.ts", "node --import tsx --test"],
     ["npm test -- src/a.test.ts", "ava --verbose"],

@@ -276,7 +276,6 @@ const COMMANDS: readonly KnownCommand[] = [
 ];
 
 type Command = Omit<KnownCommand, "begins">;
-const NO_SCRIPTS: readonly (readonly string[])[] = [];
 const UNKNOWN: Command = { anyValue: true };
 const NO_WORDS: Command = { only: "(?!)" };
 
@@ -354,12 +353,12 @@ function riskyIn(all: readonly Word[], scripts: readonly (readonly string[])[]):
   // The rule names no program: the model would.
   const launcher = words.slice(0, launched).find(({ text, isFree }) => isFree && text !== "--");
   if (launcher !== undefined) return launcher;
-  if (end > 0) return riskyInScript(words, end, isElsewhere === true ? NO_SCRIPTS : scripts);
+  if (end > 0) return riskyInScript(words, end, scripts.slice(isElsewhere === true ? scripts.length : 0));
   const known = knownCommand(texts);
   // Bun runs a script for `bun --filter web test`, and tests of its own for `bun test`.
   if (isElsewhere === true && /^bun test\b/.test(texts.join(" "))) return riskyOf(words, NO_WORDS, 2);
   if (known !== undefined) return riskyOf(words, known.command, known.from);
-  const others = OTHER_PROGRAMS.includes(texts[0]) ? [] : programs.slice(launched);
+  const others = programs.slice(OTHER_PROGRAMS.includes(texts[0]) ? programs.length : launched);
   return riskyOf(words, otherForm(others), launched === 0 ? 0 : launched + 1);
 }
 
@@ -419,7 +418,7 @@ function textsOf(words: readonly Word[]): readonly string[] {
 function scriptLength(words: readonly string[], isScript: boolean): number {
   if (words[0] === "node") {
     const run = words.findIndex((word) => /^--run(?:=|$)/.test(word));
-    return run === -1 ? 0 : words[run] === "--run" ? run + 2 : run + 1;
+    return words[run] === "--run" ? run + 2 : run + 1;
   }
   const [command, verb] = words;
   const called = `${command} ${verb}`;
