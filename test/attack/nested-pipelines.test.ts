@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { type AnyPipeline, done, invoke, type Json, pipeline, type StageContext, type State, to } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { subPipeline } from "@sluice/stages";
 import { authored, authoredExecutor, runInput } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
@@ -7,6 +8,7 @@ import { z } from "zod";
 import { type Scene, scene } from "../support/attack.ts";
 import { submit } from "../support/authored.ts";
 import { caller, completed, json, noModel, session, type TestSessionOptions, tool, work } from "../support/run-kit.ts";
+import { failingAt } from "../support/stopped-runs.ts";
 import { talker } from "../support/talker.ts";
 
 // What limits a pipeline limits those that run inside of it.
@@ -192,3 +194,33 @@ describe("of a state in which a model writes a pipeline", () => {
     expect(seen).toEqual(['x {"own":1} 1', 'x {"own":1} 1']);
   });
 });
+
+test.each([
+  [
+    "the session's list has changed",
+    { mode: "allowlist", allow: ["Write(docs/**)"] },
+    { mode: "allowlist", allow: ["Read"] },
+    undefined,
+  ],
+  ["the stage that wrote is narrower now", {}, {}, ["Write(docs/**)"]],
+] as const)(
+  "a folder that an earlier process of the run wrote into counts, although %s",
+  async (_case, before, now, wrote) => {
+    const place = scene();
+    const memory = createMemoryJournals();
+    const of = (first: readonly string[] | undefined) =>
+      twoStages(calling(first, evilPackage(place)), calling(LISTED, RUN));
+    const common = { model: noModel, cwd: place.root, env: ENV };
+    const first = session({ ...common, ...before, host: () => createHost(failingAt(memory.connect(), /^run#1/)) });
+    const started = first.start(of(wrote), { task: "x" });
+    await expect(started).rejects.toThrow();
+    await first.close();
+    const second = session({ ...common, ...now, host: () => createHost(memory.connect()) });
+    const { status, denied } = await second.resume(of(wrote === undefined ? undefined : []), started.runId, {
+      allowChanged: true,
+    });
+    expect([status, denied.map(({ tool: name }) => name)]).toEqual(["completed", ["Bash"]]);
+    expect(existsSync(place.path("docs/package.json"))).toBe(true);
+    expect(existsSync(place.path("docs/PWN"))).toBe(false);
+  },
+);

@@ -105,7 +105,7 @@ describe("a listed command", () => {
           [command("npm test", { folder: "/ws/docs" })],
           workspace,
           {
-            writers: () => ({ stages: [], listed: compileEnvelope([list]).writers }),
+            writers: () => ({ stages: [], listed: compileEnvelope([list]).writers, files: [] }),
           },
         );
       expect(why("Edit(docs/**)")).toContain(
@@ -117,7 +117,7 @@ describe("a listed command", () => {
 
     const why = (folder: string, own: readonly string[], others: readonly string[] = [], line = "npm test") => {
       const envelope = compileEnvelope(["Bash(npm test)", ...own]);
-      const writers = () => ({ stages: compileEnvelope(others).writers, listed: [] });
+      const writers = () => ({ stages: compileEnvelope(others).writers, listed: [], files: [] });
       return whyOutside(envelope, "Bash", [command(line, { folder })], workspace, { writers });
     };
 

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { mayCoverAround } from "../definition/patterns/path-scope.ts";
 import {
   matchesArgv,
@@ -39,6 +40,8 @@ export interface Writers {
   readonly stages: readonly ToolPattern[];
   /** Of the session's list, which may apply to no stage: they allow nothing. */
   readonly listed: readonly ToolPattern[];
+  /** Absolute paths of the files that earlier processes of the run may have written, whatever their rules were. */
+  readonly files: readonly string[];
 }
 
 /** The envelope of a state's allowedTools. Undefined means no envelope; `[]` is an empty one. */
@@ -302,6 +305,11 @@ function optionFault(
   return `${commandExcerpt([risky], cleaning)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }
 
+/** Whether a folder is another one, below it, or between it and the root. */
+function isAround(folder: string, other: string, root: string): boolean {
+  return insideRoot(other, folder) !== undefined || (folder !== root && insideRoot(folder, other) !== undefined);
+}
+
 /** A scope of all files. */
 const EVERYTHING = /^(?:\*\*\/)*\*\*(?:\/\*)?$/;
 
@@ -316,12 +324,15 @@ function folderFault(
 ): string | undefined {
   if (folder === undefined || readOnly || walled || command?.folder !== undefined) return undefined;
   const path = insideRoot(root, folder);
-  const { stages = [], listed = [] } = writers?.() ?? {};
+  const { stages = [], listed = [], files = [] } = writers?.() ?? {};
   const rules = [...envelope.writers, ...stages];
   if (rules.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
-  const writer = [...rules, ...listed].find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
-  if (writer === undefined) return undefined;
+  const rule = [...rules, ...listed].find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
+  const file = files.find((written) => isAround(dirname(written), folder, root));
+  if (rule === undefined && file === undefined) return undefined;
   const place = path ?? folder;
+  const may =
+    rule === undefined ? `${file}, which the run may have written` : `files that ${rule.text} lets a stage write`;
   const word = /\s/.test(place) ? `'${place}'` : place;
-  return `${commandExcerpt(argv, cleaning)} runs in ${place}, where it may run files that ${writer.text} lets a stage write: run it in the workspace's root, or list it with its folder, as Bash(cd ${word} && …)`;
+  return `${commandExcerpt(argv, cleaning)} runs in ${place}, where it may run ${may}: run it in the workspace's root, or list it with its folder, as Bash(cd ${word} && …)`;
 }

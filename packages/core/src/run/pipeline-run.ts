@@ -45,6 +45,7 @@ export function pipelineProgram(
   const writers = (): Writers => ({
     stages: writersWithin([spec, ...(others?.keys() ?? [])]),
     listed: deps.mode === "allowlist" ? deps.allow.writers : [],
+    files: deps.written ?? [],
   });
   const running: RunningChildren = {};
   const root = inRun(spec, {

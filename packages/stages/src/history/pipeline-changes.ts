@@ -22,7 +22,7 @@ import {
   textField,
 } from "@sluice/core/runtime";
 import { mayCall } from "../agent/agent-spec.ts";
-import { type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
+import { DECIDES_CALL, type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
 
 /** Options for resuming with a pipeline that may have changed. */
 export interface ChangeOptions {
@@ -246,8 +246,6 @@ function calledTools(journals: readonly RunJournal[]): ReadonlySet<string> {
     }),
   );
 }
-
-const DECIDES_CALL = /"type":"(?:grant\.requested|call\.decided)"/;
 
 function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
   const message = `tools have changed since run ${runId} was started: ${changed.join(", ")}; restore the old tools, or continue with these: allowChanged (--allow-changed)`;
