@@ -305,7 +305,7 @@ function optionFault(
   return `${commandExcerpt([risky], cleaning)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }
 
-/** Whether a folder is another one, below it, or between it and the root. */
+/** Whether a folder equals another one, is below it, or stands between it and the root. */
 function isAround(folder: string, other: string, root: string): boolean {
   return insideRoot(other, folder) !== undefined || (folder !== root && insideRoot(folder, other) !== undefined);
 }
