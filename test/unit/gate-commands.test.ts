@@ -115,6 +115,23 @@ describe("a listed command", () => {
       expect(why("Edit(**)")).toBeUndefined();
     });
 
+    test.each([
+      ["/ws/docs/package.json", true],
+      ["/ws/docs/a/er.txt", true],
+      ["/ws/docs/a/b/package.json", true],
+      ["/ws/docs2/package.json", false],
+      ["/ws/docs/other/package.json", false],
+      ["/ws/package.json", false],
+    ])("if an earlier process of the run wrote %s: %s", (file, counts) => {
+      const npm = command("npm test", { folder: "/ws/docs/a" });
+      const why = whyOutside(compileEnvelope(["Bash(npm test)"]), "Bash", [npm], workspace, {
+        writers: () => ({ stages: [], listed: [], files: [file] }),
+      });
+      if (counts)
+        expect(why).toContain(`runs in docs/a, where it may run ${file}, which the run may have written: run it`);
+      else expect(why).toBeUndefined();
+    });
+
     const why = (folder: string, own: readonly string[], others: readonly string[] = [], line = "npm test") => {
       const envelope = compileEnvelope(["Bash(npm test)", ...own]);
       const writers = () => ({ stages: compileEnvelope(others).writers, listed: [], files: [] });
