@@ -122,6 +122,8 @@ describe("a rule with a * covers the words that people give", () => {
     ["python manage.py test *", "python manage.py test app.tests app.tests.test_views"],
     ["nose2 *", "nose2 'tests/a.py::x[a=1]'"],
     ["bun run *", "bun run"],
+    ["pnpm -F a bun test *", "pnpm -F a bun test src/a.test.ts"],
+    ["xvfb-run go vet --x *", "xvfb-run go vet --x a"],
     ["node a--run unit *", "node a--run unit word"],
     ["xvfb-run mocha vitest *", "xvfb-run mocha vitest src/a.ts"],
     ...["apt", "apt-get", "brew", "dnf", "pip", "pip3"].map((program): [string, string] => [
@@ -342,6 +344,7 @@ describe("a rule with a * covers no word that may run a program or write a file"
     ["npm stop *", "npm stop word"],
     ["node --run=build *", "node --run=build deploy"],
     ["vitest -uu *", "vitest -uu a"],
+    ["xvfb-run jest eslint --reporters=default *", "xvfb-run jest eslint --reporters=default ./docs/evil.js"],
     ["pnpm *", "pnpm git config alias.x '!touch PWN'"],
     ["yarn *", "yarn git x"],
     ["npx vue-tsc *", "npx vue-tsc sluice.config.ts"],
