@@ -296,12 +296,8 @@ function entering(
   if (input.kind === "interrupt")
     return enter(choice, { ...patch, suspend: { interrupt: input.name } }, undefined, trace);
   if (input.kind === "message") return enter(choice, { ...patch, suspend: { interrupt: MESSAGE } }, undefined, trace);
-  if (input.kind !== "children" || move.isRoute) {
-    const entered = enter(choice, patch, undefined, trace);
-    const isPause = input.kind === "result" && input.result.status === "paused" && state === enteredOf(view).state;
-    if (!isPause || entered.patch.enter === undefined) return entered;
-    return { ...entered, patch: { ...entered.patch, enter: { ...entered.patch.enter, afterPause: true } } };
-  }
+  const isPause = input.kind === "result" && input.result.status === "paused" && state === enteredOf(view).state;
+  if (input.kind !== "children" || move.isRoute) return enter(choice, patch, undefined, trace, isPause);
   const { choice: joined } = pendingOf(view);
   const outputs = failure === undefined ? joining(patch, joined, input.ended) : patch;
   return enter(choice, outputs, joinedAs(joined, input.ended), trace);
@@ -352,9 +348,11 @@ function enter(
   patch: Patch,
   joined: Joined | undefined,
   trace: NextDecision,
+  isPause = false,
 ): Transition {
   const chosen = prompt === undefined ? { state, input } : { state, input, prompt };
-  const entered = joined === undefined ? chosen : { ...chosen, joined };
+  const withJoined = joined === undefined ? chosen : { ...chosen, joined };
+  const entered = isPause ? { ...withJoined, afterPause: true as const } : withJoined;
   const arrivedBy = arrivalBy(trace);
   return {
     effect: { kind: "enter", state, input },
