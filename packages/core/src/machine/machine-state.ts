@@ -248,7 +248,7 @@ export function executionIdOf(state: string, visit: number): string {
 
 /** The state and the visit of an execution's id. Any other text, which a journal may hold, counts as a state. */
 export function parseExecutionId(executionId: string): { readonly state: string; readonly visit: number } {
-  const [, state = executionId, visit = "1"] = /(.*)#(\d{1,9})$/s.exec(executionId) ?? [];
+  const [, state = executionId, visit = "1"] = /^(.*)#(\d{1,9})$/s.exec(executionId) ?? [];
   return { state, visit: Number(visit) };
 }
 
