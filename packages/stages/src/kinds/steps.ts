@@ -83,6 +83,7 @@ function resumed({ ctx, afterPause }: ActScope): Progress | undefined {
 }
 
 function paused({ stateId }: ActScope, { outputs, previous, changes, answer = null }: Progress): ActOutcome {
+  // The state is for people who read the record.
   const resume = { state: stateId, outputs, previous, changes };
   return { ...NO_TURNS, status: "paused", request: { answer, [RESUME]: resume } };
 }
