@@ -91,7 +91,8 @@ async function pipelinesWith({ quick }: WorkloadOptions, model: LanguageModelV4)
     next: { plan: () => to("execute"), execute: () => to("review"), review: ({ output }) => done(output) },
   });
   return {
-    warmUps: quick ? 1 : 20,
+    // What starts and ends a run is executed once in three stages, and compiled as late.
+    warmUps: quick ? 1 : 120,
     slice: async () => {
       for (let run = 0; run < runs; run += 1) completed(await session.run(three, { task: TASK }));
       return { units: runs * 3, facts: {} };

@@ -1,4 +1,4 @@
-import { isSluiceError, type JournalRecord, type Json } from "@sluice/core";
+import { isSluiceError, type JournalRecord, type Json, type JsonObject } from "@sluice/core";
 import { createMemoryJournals, GENESIS, hashRecord, type JournalStore } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import type { EventDraft } from "../../packages/core/src/journal/events.ts";
@@ -15,7 +15,7 @@ import {
   type UnhashedRecord,
   writeEvents,
 } from "../../packages/core/src/journal/record.ts";
-import { redactedJson, sharedData } from "../../packages/core/src/journal/redaction.ts";
+import { extendedData, redactedJson, redactedParts, sharedData } from "../../packages/core/src/journal/redaction.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed } from "../support/journal.ts";
 
@@ -153,6 +153,32 @@ describe("data that many events share", () => {
     expect(shared).toEqual({ a: 1, token: "t", deep: { password: "p" } });
     expect(Reflect.set(shared, "a", 2)).toBe(false);
     expect(redactedJson({ ...shared, a: 2 })).toContain('"a":2');
+  });
+
+  const started = (data: JsonObject) =>
+    writeEvents(
+      [
+        { type: "run.started", data },
+        { type: "stage.init", data: { z: 1 } },
+      ],
+      7,
+    );
+  test.each([
+    ["members of its own", shared, { b: 2, flag: "--token=abcdefgh" }],
+    ["a member that replaces a shared one", shared, { a: 2, b: 3 }],
+    ["no members of its own", shared, {}],
+    ["a beginning without members", sharedData({}), { b: 2 }],
+    ["a beginning that is not shared", { a: 1, token: "t" }, { b: 2 }],
+  ])("with %s has the text of ordinary data", (_name, beginning, own) => {
+    const data = extendedData(beginning, own);
+    expect(data).toEqual({ ...beginning, ...own });
+    expect(started(data)).toBe(started({ ...beginning, ...own }));
+    expect(started(data)).not.toContain("abcdefgh");
+  });
+
+  test("keeps one text for all that begin with it", () => {
+    const parts = redactedParts(extendedData(shared, { b: 2 }));
+    expect(parts).toEqual(['{"a":1,"token":"[redacted:token]","deep":{"password":"[redacted:password]"}', ',"b":2}']);
   });
 });
 

@@ -42,11 +42,13 @@ export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";
 export { decodeValue } from "./journal/record.ts";
 export {
   createSecretFilter,
+  extendedData,
   maskSecrets,
   REDACTION_MARKER,
   redactJson,
   redactText,
   type SecretFilter,
+  sharedData,
 } from "./journal/redaction.ts";
 export type { RecordDifference } from "./journal/replay/record-diff.ts";
 export {

@@ -13,7 +13,7 @@ import {
   textField,
 } from "../base/json.ts";
 import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./events.ts";
-import { redactedJson } from "./redaction.ts";
+import { redactedParts } from "./redaction.ts";
 import type { Interruption, JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd, StepCost } from "./seam.ts";
 import { NO_ORDINAL } from "./step-id.ts";
 import type { Commit, JournalStore } from "./store/journal-store.ts";
@@ -240,6 +240,7 @@ export function writeEvents(drafts: readonly EventDraft[], at: number, cost?: St
   if (drafts.length === 0) return cost === undefined ? "[]" : `${costText}]`;
   // Array.join, since V8 would retain a cons-string.
   const parts: string[] = [];
+  let before = "";
   let lastExecution: string | undefined;
   let lastAttempt: number | undefined;
   for (const { type, executionId, attempt, data } of drafts) {
@@ -252,12 +253,18 @@ export function writeEvents(drafts: readonly EventDraft[], at: number, cost?: St
     else parts.push(costText === "" ? "[" : `${costText},`, `{"at":${JSON.stringify(at)},"type":`, typeText);
     if (executionId !== lastExecution) parts.push(',"executionId":', JSON.stringify(executionId ?? null));
     if (attempt !== lastAttempt) parts.push(',"attempt":', JSON.stringify(attempt ?? null));
-    parts.push(',"data":', redactedJson(data));
+    const [shared, rest] = redactedParts(data);
+    if (shared === "") parts.push(',"data":', rest);
+    else {
+      // Not joined, since the records of all runs that share it keep its text once.
+      before = `${before}${parts.splice(0).join("")},"data":${shared}`;
+      parts.push(rest);
+    }
     lastExecution = executionId;
     lastAttempt = attempt;
   }
   parts.push("}]");
-  return parts.join("");
+  return before + parts.join("");
 }
 
 /** How the events of a record with a cost start. An event never starts with this member. */

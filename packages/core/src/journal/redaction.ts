@@ -319,6 +319,32 @@ export function sharedData(data: JsonObject): JsonObject {
   return shared;
 }
 
+/** What data with a shared beginning consists of. */
+interface ExtendedData {
+  readonly shared: JsonObject;
+  readonly own: JsonObject;
+}
+/** Kept beside the data for the same reason. */
+const EXTENDED = new WeakMap<JsonObject, ExtendedData>();
+
+/** Shared data with members of its own, whose text alone is made for each event. A copy of it is ordinary data. */
+export function extendedData(shared: JsonObject, own: JsonObject): JsonObject {
+  const data = { ...shared, ...own };
+  EXTENDED.set(data, { shared, own });
+  return data;
+}
+
+/** The redacted text of data as a shared beginning, which is empty for most data, and the rest. */
+export function redactedParts(data: JsonObject): readonly [shared: string, rest: string] {
+  const extended = EXTENDED.get(data);
+  if (extended === undefined) return ["", redactedJson(data)];
+  const { shared, own } = extended;
+  const texts = [redactedJson(shared), redactedJson(own)] as const;
+  // A text must not hold a name twice.
+  const isOne = texts.includes("{}") || Object.keys(own).some((name) => Object.hasOwn(shared, name));
+  return isOne ? ["", redactedJson(data)] : [texts[0].slice(0, -1), `,${texts[1].slice(1)}`];
+}
+
 /** The JSON text of an event's data, redacted. Throws Validation `not_json` for data whose text is no object. */
 export function redactedJson(data: JsonObject): string {
   const shared = SHARED_TEXTS.get(data);

@@ -20,6 +20,7 @@ import {
   checkSession,
   createConcurrencySlots,
   createRunMeter,
+  extendedData,
   isSameJson,
   maskSecrets,
   messageOf,
@@ -33,6 +34,7 @@ import {
   recordedGraph,
   type SecretFilter,
   type StartAt,
+  sharedData,
   statesWithin,
 } from "@sluice/core/runtime";
 import {
@@ -260,7 +262,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if ([...live.keys()].some((name) => name.startsWith("mcp__")))
       for (const name of Object.keys(childEnv)) serverEnv.add(name);
     const servers = await tools.servers();
-    const { states, graph, needs, readsSkills, facts: pipeline } = knownPipeline(spec, live, filter);
+    const { states, graph, needs, readsSkills, facts: pipeline, beginning } = knownPipeline(spec, live, filter);
     // Bound, like `admit`, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     // As it is recorded, so that a resume reads the same.
@@ -313,29 +315,29 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, recorded), states);
         return watched?.program(program, spec, recorded !== undefined) ?? program;
       },
-      /** The data of `run.started`, which is all that resuming needs. */
-      started: (source: PipelineSource, input: Json, settings?: JsonObject): JsonObject => ({
-        pipeline: spec.id,
-        ...facts(source),
-        models: [...new Set(all.map(({ id }) => id))],
-        // The model of the stages that name none; null if every stage names one.
-        model: [...byState].find(([agent]) => agent.model === undefined)?.[1][0].id ?? null,
-        ...agents,
-        mode,
-        allow: deps.secrets.json(allow),
-        secrets: names,
-        cwd: root,
-        sandbox,
-        ...(any ? { answers: "any" } : {}),
-        ...(unwalled ? { unsandboxed: true } : {}),
-        journalVersion: JOURNAL_VERSION,
-        ...graph,
-        // A resume keeps requests open as the start did.
-        ...(options.wait === undefined || options.wait === false ? {} : { wait: options.wait }),
-        ...(start === undefined ? {} : { from: { ...start } }),
-        ...(settings === undefined ? {} : { settings: maskSecrets(settings, filter) }),
-        input,
-      }),
+      /** The data of `run.started`, which is all that resuming needs. `more` are members for what starts it. */
+      started: (source: PipelineSource, input: Json, settings?: JsonObject, more?: JsonObject): JsonObject =>
+        extendedData(beginning, {
+          source,
+          models: [...new Set(all.map(({ id }) => id))],
+          // The model of the stages that name none; null if every stage names one.
+          model: [...byState].find(([agent]) => agent.model === undefined)?.[1][0].id ?? null,
+          ...agents,
+          mode,
+          allow: deps.secrets.json(allow),
+          secrets: names,
+          cwd: root,
+          sandbox,
+          ...(any ? { answers: "any" } : {}),
+          ...(unwalled ? { unsandboxed: true } : {}),
+          journalVersion: JOURNAL_VERSION,
+          // A resume keeps requests open as the start did.
+          ...(options.wait === undefined || options.wait === false ? {} : { wait: options.wait }),
+          ...(start === undefined ? {} : { from: { ...start } }),
+          ...(settings === undefined ? {} : { settings: maskSecrets(settings, filter) }),
+          ...more,
+          input,
+        }),
     };
   };
 
@@ -469,6 +471,8 @@ interface KnownPipeline {
   /** Whether any stage may read skills, also one without an envelope. */
   readonly readsSkills: boolean;
   readonly facts: JsonObject;
+  /** What the data of `run.started` begins with, the same for all its runs. */
+  readonly beginning: JsonObject;
 }
 
 /** Derives it once per pipeline, set of tools and secrets. Throws Validation `session_invalid`. */
@@ -489,7 +493,8 @@ function knownPipelines(
     const needs = projectNeeds(spec);
     const readsSkills = mayCall(spec, READ_SKILL, readWithoutEnvelope);
     const facts = pipelineFacts(spec, { tools: live, builtins }, filter);
-    const now = { live, filter, states, graph, needs, readsSkills, facts };
+    const beginning = sharedData({ pipeline: spec.id, ...facts, ...graph });
+    const now = { live, filter, states, graph, needs, readsSkills, facts, beginning };
     known.set(spec, now);
     return now;
   };

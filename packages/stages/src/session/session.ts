@@ -154,7 +154,7 @@ export function createSession(options: SessionOptions): Session {
     const accepted = await checkedInput(spec, input, from);
     const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false }, [], from);
     const clean = run.deps.secrets.json(accepted);
-    const data = { ...run.started(source, clean, settings), ...(follows === undefined ? {} : { follows }) };
+    const data = run.started(source, clean, settings, follows === undefined ? {} : { follows });
     const events = [{ type: "run.started" as const, data }];
     return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
