@@ -519,16 +519,11 @@ describe("a call that was approved without limits and did not begin, in a run th
 
   test("counts its file if its process dies in it", async () => {
     const place = scene();
-    const { refused } = await lives(place, [write("a/1", lines(2)), write("a/1", "x\n"), write("a/2", lines(1))], {
+    const { refused } = await lives(place, [write("a/1", lines(2)), write("a/2", lines(1))], {
       dies: [/\/call$/, "before its result"],
       limits: { maxFiles: 1 },
     });
-    expect(refused).toEqual([
-      undefined,
-      undefined,
-      "this stage may edit 1 file: 1 are used, and this call would edit 1 more",
-    ]);
-    expect(place.text("a/1")).toBe("x\n");
+    expect(refused).toEqual([undefined, "this stage may edit 1 file: 1 are used, and this call would edit 1 more"]);
   });
 
   test("cannot edit more than was counted", async () => {
