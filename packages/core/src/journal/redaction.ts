@@ -334,21 +334,17 @@ export function extendedData(shared: JsonObject, own: JsonObject): JsonObject {
   return data;
 }
 
-/** The redacted text of data as a shared beginning, which is empty for most data, and the rest. */
-export function redactedParts(data: JsonObject): readonly [shared: string, rest: string] {
-  const extended = EXTENDED.get(data);
-  if (extended === undefined) return ["", redactedJson(data)];
-  const { shared, own } = extended;
-  const texts = [redactedJson(shared), redactedJson(own)] as const;
-  // A text must not hold a name twice.
-  const isOne = texts.includes("{}") || Object.keys(own).some((name) => Object.hasOwn(shared, name));
-  return isOne ? ["", redactedJson(data)] : [texts[0].slice(0, -1), `,${texts[1].slice(1)}`];
-}
-
 /** The JSON text of an event's data, redacted. Throws Validation `not_json` for data whose text is no object. */
 export function redactedJson(data: JsonObject): string {
+  return redactedParts(data).join("");
+}
+
+/** The same as what other events share of it, which is empty for most data, and the rest. */
+export function redactedParts(data: JsonObject): readonly [shared: string, rest: string] {
   const shared = SHARED_TEXTS.get(data);
-  if (shared !== undefined) return shared;
+  if (shared !== undefined) return ["", shared];
+  const extended = EXTENDED.get(data);
+  if (extended !== undefined) return extendedParts(extended);
   const text: string | undefined = JSON.stringify(data);
   // Whatever a toJSON made of it, no reader of the journal could read the record.
   if (text?.startsWith("{") !== true)
@@ -357,10 +353,17 @@ export function redactedJson(data: JsonObject): string {
       "not_json",
       "the data of an event is no object; give it an object of JSON values",
     );
-  if (!mayHoldSecret(text)) return text;
+  if (!mayHoldSecret(text)) return ["", text];
   // The text and not the data, which a toJSON could change from one reading to the next.
   const own: JsonObject = JSON.parse(text);
-  return JSON.stringify(redactObject(own));
+  return ["", JSON.stringify(redactObject(own))];
+}
+
+function extendedParts({ shared, own }: ExtendedData): readonly [shared: string, rest: string] {
+  const texts = [redactedJson(shared), redactedJson(own)] as const;
+  // A text must not hold a name twice.
+  const isOne = texts.includes("{}") || Object.keys(own).some((name) => Object.hasOwn(shared, name));
+  return isOne ? redactedParts({ ...shared, ...own }) : [texts[0].slice(0, -1), `,${texts[1].slice(1)}`];
 }
 
 /** How many characters of a key's name the marker keeps. */

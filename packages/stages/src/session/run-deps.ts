@@ -262,7 +262,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if ([...live.keys()].some((name) => name.startsWith("mcp__")))
       for (const name of Object.keys(childEnv)) serverEnv.add(name);
     const servers = await tools.servers();
-    const { states, graph, needs, readsSkills, facts: pipeline, beginning } = knownPipeline(spec, live, filter);
+    const { states, graph, needs, readsSkills, facts, beginning } = knownPipeline(spec, live, filter);
     // Bound, like `admit`, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     // As it is recorded, so that a resume reads the same.
@@ -282,10 +282,6 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       ...(start === undefined ? {} : { from: start }),
     };
     const deps: RunDeps = { ...sharedDeps(), ...own };
-    const facts = (source?: PipelineSource): JsonObject => ({
-      ...(source === undefined ? {} : { source }),
-      ...pipeline,
-    });
     const processes = [...live.values(), ...(options.executors ?? [])].some(
       ({ startsProcesses }) => startsProcesses === true,
     );

@@ -183,6 +183,7 @@ export function createSession(options: SessionOptions): Session {
     const rules = recordedRules(started, journals);
     const run = await preparation.of(spec, runId, rules, journals);
     const changes = comparison.withTools(run.deps);
+    const source = options.source === undefined ? {} : { source: options.source };
     const costs = recordedCosts(spec, journals, costInValue);
     refuseUnpricedRecords(spec, runId, costs);
     return await added(() =>
@@ -194,8 +195,8 @@ export function createSession(options: SessionOptions): Session {
           ...(isSameJson(rules.allow, run.allow) ? {} : { allow: run.allow }),
           ...(run.secrets.every((name) => rules.secrets.has(name)) ? {} : { secrets: run.secrets }),
           ...(changes === undefined
-            ? addedTools(comparison.recorded, run.facts())
-            : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),
+            ? addedTools(comparison.recorded, run.facts)
+            : { changed: { ...changes, ...source, ...run.facts, ...run.graph } }),
         },
       }),
     );
@@ -218,7 +219,7 @@ export function createSession(options: SessionOptions): Session {
     const changed = comparison.withTools(run.deps);
     refuseUnpricedRecords(spec, of, recordedCosts(spec, past, costInValue));
     const { source = PROGRAMMATIC, settings } = options;
-    const facts = run.facts(source);
+    const facts = { source, ...run.facts };
     const input = run.deps.secrets.json(from.data.input ?? null);
     const started = { ...run.started(source, input, settings), ...originalPipeline(past, facts) };
     const forked =
