@@ -1,6 +1,7 @@
 // `npm run bugs [name…]`: inserts each seeded bug into a copy of the sources, and checks that a test fails that passed without it.
 import { spawnSync } from "node:child_process";
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -137,6 +138,8 @@ function runTests(tests) {
 /** Everything that tests load, with the installed packages. */
 function copySources() {
   const folder = mkdtempSync(join(tmpdir(), "sluice-bugs-"));
+  // Some tests start programs as another user.
+  chmodSync(folder, 0o755);
   const left = new Set(["node_modules", ".git", "dist"]);
   const filter = (path) => !left.has(path.split("/").at(-1));
   for (const name of ["packages", "test", "scripts", "examples", "docs"])

@@ -5,7 +5,8 @@ import { z } from "zod";
 import { attack, attacks, bash, nothingRan, type Row, type Scene, scene, started, write } from "../support/attack.ts";
 import { caller, completed, noModel, session, work } from "../support/run-kit.ts";
 
-// A listed command runs what it finds in its folder. A model that may write in a folder must not choose it for the command.
+// A listed command runs what it finds in its folder, which a model may have written. So a rule covers the root only, or the folder
+// that it names.
 
 const EVIL = "require('node:fs').writeFileSync('/proc/self/cwd/PWN', '')";
 
@@ -115,7 +116,7 @@ describe("a listed command in a folder that the stage may write", () => {
     expect(after.outcomes).toEqual(["ok", "no_interactor", "ok"]);
     expect(after.outputs[1]).toMatchObject({
       reason:
-        "no one is available to approve this call: npm test runs in docs/new, where it may run files that Write(docs/**) lets a stage write: run it in the workspace's root, or list it with its folder, as Bash(cd docs/new && …)",
+        "no one is available to approve this call: npm test runs in docs/new, and without a sandbox Bash(npm test) covers it only in the workspace's root: run it there, or list it with its folder, as Bash(cd docs/new && …)",
     });
   });
 
@@ -155,19 +156,19 @@ describe("a listed command in a folder that the stage may write", () => {
 
 describe("a listed command in another folder than the root", () => {
   attacks({ env }, [
-    runs(
+    refused(
       "in a stage that writes elsewhere",
-      ["Read", "Write(docs/**)", "Edit(*.md)", "Edit(**/*.md)", "Edit(**/src/**)", "Edit(packages/b/**)", ...LISTED],
+      ["Read", "Write(docs/**)", "Edit(*.md)", "Edit(**/*.md)", "Edit(**/src/**)", ...LISTED],
       "cd packages/a && npm test",
       "(cd packages/a && node check.js)",
-      "cd packages/a && make check | tail -1",
-      "make check",
     ),
+    refused("in a stage that writes nothing", ["Read", ...LISTED], "cd packages/a && npm test"),
     runs(
-      "in a stage that writes nothing",
-      ["Read", ...LISTED],
-      "cd packages/a && npm test",
-      "cd packages/a && make check",
+      "in the root",
+      ["Read", "Write(docs/**)", ...LISTED],
+      "make check",
+      "cd docs && cd .. && make check",
+      "cd . && make check",
     ),
     ...["Write(**)", "Edit(**/*)"].map((rule) =>
       runs(
@@ -189,6 +190,21 @@ describe("a listed command in another folder than the root", () => {
       "cd packages/a && make check",
       "cd packages && cd a && make check | tail -1",
       "make check",
+    ),
+    runs(
+      "that its rule names by a scope",
+      ["Read", "Write(docs/**)", "Bash(cd packages/* && npm test)", "Bash(cd pack*/{a,b} && make *)"],
+      "cd packages/a && npm test",
+      "cd packages/a && make check",
+    ),
+    refused(
+      "that the scope of its rule does not name",
+      ["Read", "Write(docs/**)", "Bash(cd packages/* && make check)", "Bash(cd */sub && make check)"],
+      "cd docs && make check",
+      "make check",
+      "cd packages && make check",
+      "cd packages/a/../../docs && make check",
+      "cd link && make check",
     ),
     runs(
       "that only reads",
@@ -237,7 +253,10 @@ describe("an option by the * in the middle of a rule, which names what the stage
   ]);
 });
 
-test("a folder that an earlier stage may write is none for a listed command either", async () => {
+test.each([
+  ["writes there", "Write(docs/**)", ["check#1", "other#1"]],
+  ["may write all files", "Edit", []],
+])("a listed command runs in a folder, after a stage that %s", async (_what, rule, refusals) => {
   const here = scene();
   place(here);
   const listing = (allowedTools: readonly string[], line: string) =>
@@ -247,13 +266,13 @@ test("a folder that an earlier stage may write is none for a listed command eith
     input: z.object({}),
     initial: "write",
     stages: {
-      write: listing(["Write(docs/**)", "Bash(make check)"], "make check"),
+      write: listing([rule, "Bash(make check)"], "make check"),
       check: listing(["Bash(make check)"], "cd docs && make check"),
       other: listing(["Bash(make check)"], "cd packages/a && make check"),
     },
     next: { write: () => to("check"), check: () => to("other"), other: ({ output }) => done(output) },
   });
   const { denied } = await session({ model: noModel, cwd: here.root, env }).start(made, {});
-  expect(denied).toMatchObject([{ executionId: "check#1", tool: "Bash" }]);
-  expect(existsSync(here.path("docs/PWN"))).toBe(false);
+  expect(denied.map(({ executionId }) => executionId)).toEqual(refusals);
+  expect(existsSync(here.path("docs/PWN"))).toBe(refusals.length === 0);
 });

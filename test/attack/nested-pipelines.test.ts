@@ -1,5 +1,15 @@
 import { existsSync } from "node:fs";
-import { type AnyPipeline, done, invoke, type Json, pipeline, type StageContext, type State, to } from "@sluice/core";
+import {
+  type AnyPipeline,
+  done,
+  type GuardedCall,
+  invoke,
+  type Json,
+  pipeline,
+  type StageContext,
+  type State,
+  to,
+} from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { subPipeline } from "@sluice/stages";
 import { authored, authoredExecutor, runInput } from "@sluice/workflows";
@@ -79,7 +89,7 @@ function author(allowedTools: readonly string[], [name, input]: Call, first?: Ca
   });
 }
 
-describe("a command in a folder where a stage of the run may have written", () => {
+describe("a listed command in another folder than the root, into which the run wrote,", () => {
   async function refuses(place: Scene, made: ReturnType<typeof twoStages>, more: TestSessionOptions = {}) {
     const live = session({ model: noModel, cwd: place.root, env: ENV, executors: [authoredExecutor], ...more });
     const { denied } = await live.run(made, { task: "x" });
@@ -163,8 +173,9 @@ describe("of a state in which a model writes a pipeline", () => {
     const { calls, touch } = touched();
     const seen: string[] = [];
     const hook = {
-      onCall: (_call: unknown, ctx: StageContext) => {
-        seen.push(`${ctx.task} ${JSON.stringify(ctx.context)} ${ctx.visit}`);
+      onCall: ({ executionId, attempt }: GuardedCall, ctx: StageContext) => {
+        const { task, context, visit, setup } = ctx;
+        seen.push([task, JSON.stringify({ context, setup }), visit, ctx.attempt, executionId, attempt].join(" "));
         return { veto: "nothing may run" };
       },
     };
@@ -178,6 +189,7 @@ describe("of a state in which a model writes a pipeline", () => {
           allow: { tools: ["touch"] },
           designTools: ["touch"],
           approval: "never",
+          setup: () => ({ frozen: true }),
           ...(owner === "state" ? hook : {}),
         }),
       },
@@ -191,7 +203,8 @@ describe("of a state in which a model writes a pipeline", () => {
     expect(denied.map(({ cause }) => cause)).toEqual(["hook", "hook"]);
     expect(calls).toEqual([]);
     // What the model wrote into its pipeline is not their context.
-    expect(seen).toEqual(['x {"own":1} 1', 'x {"own":1} 1']);
+    const around = 'x {"context":{"own":1},"setup":{"frozen":true}} 1 1 auto#1 1';
+    expect(seen).toEqual([around, around]);
   });
 });
 

@@ -13,7 +13,7 @@ import {
   truncatedCall,
   unknownTool,
 } from "./denial.ts";
-import type { EarlierWriters, Envelope } from "./envelope.ts";
+import type { Envelope, OtherStages } from "./envelope.ts";
 import type { Cleaning } from "./excerpt.ts";
 import type { GuardVerdict } from "./guard-hooks.ts";
 import type { HardLimits } from "./hard-limits.ts";
@@ -111,7 +111,7 @@ const REPEATED = 3;
 const STUCK = 6;
 
 /** What a call is checked against. */
-export interface Policy extends HardLimits, Cleaning, EarlierWriters {
+export interface Policy extends HardLimits, Cleaning, OtherStages {
   readonly tools: ReadonlyMap<string, Tool>;
   /** Names of the tools that open nothing but the checked subjects; in mode `ask`, those that do not write need no approval. */
   readonly builtins: ReadonlySet<string>;

@@ -1,6 +1,6 @@
 import type { StateLimits } from "../definition/state-rules.ts";
 import type { Issue } from "../schema/schema.ts";
-import { allowsAnyLine, type EarlierWriters, type Envelope, isWalled, whyOutside } from "./envelope.ts";
+import { allowsAnyLine, type Envelope, isWalled, type OtherStages, whyOutside } from "./envelope.ts";
 import { type Cleaning, cleanReason } from "./excerpt.ts";
 import { type HardLimits, hardLimitOn } from "./hard-limits.ts";
 import type { Subject, ToolEffect } from "./subjects.ts";
@@ -30,7 +30,7 @@ export interface LiveTool {
 }
 
 /** What the gate checks a call against, besides the envelope. */
-export interface GateState extends HardLimits, Cleaning, EarlierWriters {
+export interface GateState extends HardLimits, Cleaning, OtherStages {
   /** Absent when no live tool has the name. */
   readonly tool?: LiveTool | undefined;
   readonly mode: SecurityMode;

@@ -1,5 +1,3 @@
-import { dirname } from "node:path";
-import { mayCoverAround } from "../definition/patterns/path-scope.ts";
 import {
   matchesArgv,
   matchesName,
@@ -22,26 +20,16 @@ export interface Envelope {
   readonly allowedTools: readonly string[];
   /** Whether files may be written anywhere in the workspace: Edit or Write is listed without a scope. */
   readonly mayWrite: boolean;
-  /** The rules of Edit and Write. */
-  readonly writers: readonly ToolPattern[];
+  /** The same, or with a scope of all files, such as `**`. */
+  readonly writesAll: boolean;
   /** The rules whose name matches a tool. */
   rulesFor(tool: string): readonly ToolPattern[];
 }
 
-/** Who may have written files before a call. */
-export interface EarlierWriters {
-  /**
-   * The rules of Edit and Write of all stages that the run may have had: what a command runs in another folder may be what one of them
-   * wrote. Without it, only those of the call's envelope count.
-   */
-  writers?(): Writers;
-}
-export interface Writers {
-  readonly stages: readonly ToolPattern[];
-  /** Of the session's list, which may apply to no stage: they allow nothing. */
-  readonly listed: readonly ToolPattern[];
-  /** Absolute paths of the files that earlier processes of the run may have written, whatever their rules were. */
-  readonly files: readonly string[];
+/** What the gate knows of the pipeline around a call. */
+export interface OtherStages {
+  /** Whether a stage of the run may write all files: then a folder is no more dangerous than the workspace's root. */
+  writesAll?(): boolean;
 }
 
 /** The envelope of a state's allowedTools. Undefined means no envelope; `[]` is an empty one. */
@@ -62,7 +50,8 @@ export function envelopeOf(patterns: readonly ToolPattern[]): Envelope {
   };
   const mayWrite = WRITERS.some((tool) => rulesFor(tool).some(isPlain));
   const writers = patterns.filter((pattern) => WRITERS.some((tool) => matchesName(pattern, tool)));
-  return { allowedTools: patterns.map((pattern) => pattern.text), mayWrite, writers, rulesFor };
+  const writesAll = writers.some(({ scope = "**" }) => EVERYTHING.test(scope));
+  return { allowedTools: patterns.map((pattern) => pattern.text), mayWrite, writesAll, rulesFor };
 }
 
 /**
@@ -139,7 +128,7 @@ export function whyOutside(
   tool: string,
   subjects: readonly Subject[],
   workspace: Workspace,
-  cleaning: Cleaning & EarlierWriters = {},
+  cleaning: Cleaning & OtherStages = {},
 ): string | undefined {
   const rules = envelope.rulesFor(tool);
   if (rules.length === 0)
@@ -155,7 +144,6 @@ export function whyOutside(
     walled: kinds.has("sandboxed"),
     listed: listed.length === 0 ? "none" : listed.length < commands.length ? "some" : "all",
     root: workspace.root,
-    writers: cleaning.writers,
     cleaning,
   };
   for (const subject of subjects) {
@@ -178,8 +166,7 @@ interface Scene {
   /** Which commands of the call are listed by a scope. */
   readonly listed: "none" | "some" | "all";
   readonly root: string;
-  readonly writers: EarlierWriters["writers"];
-  readonly cleaning: Cleaning;
+  readonly cleaning: Cleaning & OtherStages;
 }
 
 function faultOf(subject: Subject, scene: Scene): string | undefined {
@@ -305,34 +292,22 @@ function optionFault(
   return `${commandExcerpt([risky], cleaning)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }
 
-/** Whether a folder equals another one, is below it, or stands between it and the root. */
-function isAround(folder: string, other: string, root: string): boolean {
-  return insideRoot(other, folder) !== undefined || (folder !== root && insideRoot(folder, other) !== undefined);
-}
-
 /** A scope of all files. */
 const EVERYTHING = /^(?:\*\*\/)*\*\*(?:\/\*)?$/;
 
 /**
- * In another folder than the root, a listed command may run what a stage has written there: `npm test` after `cd docs`. A sandbox
+ * In another folder than the root, a listed command may run what the run has written there: `npm test` after `cd docs`. A sandbox
  * makes that harmless, a stage that may write all files could do the same in the root, and an author may name the folder in the rule.
  */
 function folderFault(
   { argv, readOnly, folder }: CommandSubject,
-  { command }: ToolPattern,
-  { envelope, writers, walled, root, cleaning }: Scene,
+  { text, command }: ToolPattern,
+  { envelope, walled, root, cleaning }: Scene,
 ): string | undefined {
   if (folder === undefined || readOnly || walled || command?.folder !== undefined) return undefined;
-  const path = insideRoot(root, folder);
-  const { stages = [], listed = [], files = [] } = writers?.() ?? {};
-  const rules = [...envelope.writers, ...stages];
-  if (rules.some(({ scope = "**" }) => EVERYTHING.test(scope))) return undefined;
-  const rule = [...rules, ...listed].find(({ scope = "**" }) => path === undefined || mayCoverAround(scope, path));
-  const file = files.find((written) => isAround(dirname(written), folder, root));
-  if (rule === undefined && file === undefined) return undefined;
-  const place = path ?? folder;
-  const may =
-    rule === undefined ? `${file}, which the run may have written` : `files that ${rule.text} lets a stage write`;
+  if (envelope.writesAll || cleaning.writesAll?.() === true) return undefined;
+  const place = insideRoot(root, folder) ?? folder;
+  if (place === "") return undefined;
   const word = /\s/.test(place) ? `'${place}'` : place;
-  return `${commandExcerpt(argv, cleaning)} runs in ${place}, where it may run ${may}: run it in the workspace's root, or list it with its folder, as Bash(cd ${word} && …)`;
+  return `${commandExcerpt(argv, cleaning)} runs in ${place}, and without a sandbox ${text} covers it only in the workspace's root: run it there, or list it with its folder, as Bash(cd ${word} && …)`;
 }

@@ -27,8 +27,6 @@ export interface RunDeps {
   readonly builtins: ReadonlySet<string>;
   /** Absolute paths that may not be written, besides those protected in every workspace. */
   readonly protectedPaths?: readonly string[];
-  /** Absolute paths of the files that earlier processes of the run may have written. */
-  readonly written?: readonly string[];
   /** The session's guard hook, called before those of the pipeline and the state. */
   readonly onCall?: GuardHook;
   readonly workspace: Workspace;

@@ -1,9 +1,8 @@
 import { type Json, type JsonObject, numberField, textField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { ProviderFaultOptions } from "../definition/state-rules.ts";
+import type { GuardHook, ProviderFaultOptions } from "../definition/state-rules.ts";
 import type { DenialCause } from "../gate/denial.ts";
-import type { Writers } from "../gate/envelope.ts";
 import type { NamedGuard } from "../gate/guard-hooks.ts";
 import type { WatchedFiles } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
@@ -29,8 +28,8 @@ export interface PipelineInRun {
   readonly interrupts: readonly Interrupt[];
   /** The states of another pipeline, prepared once. */
   prepare(spec: PipelineSpec): PreparedStates;
-  /** The rules of Edit and Write of all its pipelines so far. */
-  writers(): Writers;
+  /** Whether a stage of the run's pipeline may write all files. */
+  writesAll(): boolean;
   /** The hooks of the session, and of the pipelines and states that made this one, the outermost first. */
   readonly outerGuards: readonly NamedGuard[];
   /** The same with its own. */
@@ -106,12 +105,17 @@ export interface Execution extends PreparedState {
   readonly turnsBefore: number;
   readonly interrupts: readonly Interrupt[];
   readonly guards: PipelineInRun["guards"];
-  readonly writers: PipelineInRun["writers"];
+  readonly writesAll: PipelineInRun["writesAll"];
   readonly detours: Detours;
   /** Prepares the pipelines that children bring with them. */
   admit(children: readonly ChildPipeline[]): Promise<StartFacts>;
-  /** Runs other pipelines as children, in a step of this name, after `admit`. */
-  runChildren(stepId: string, children: readonly ChildPipeline[], facts: StartFacts): Promise<readonly ChildOutcome[]>;
+  /** Runs other pipelines as children, in a step of this name, after `admit`. `around` binds a hook of this execution to its attempt. */
+  runChildren(
+    stepId: string,
+    children: readonly ChildPipeline[],
+    facts: StartFacts,
+    around: (hook: GuardHook) => GuardHook,
+  ): Promise<readonly ChildOutcome[]>;
 }
 
 /** What the starts of children record in addition, by the keys of those that bring a pipeline. */

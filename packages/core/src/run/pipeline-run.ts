@@ -3,7 +3,6 @@ import { field, isJsonObject, type Json, type JsonObject, textField } from "../b
 import type { ProjectFacts } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { type GuardHook, mergedFaults } from "../definition/state-rules.ts";
-import type { Writers } from "../gate/envelope.ts";
 import type { NamedGuard } from "../gate/guard-hooks.ts";
 import { maskSecrets } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
@@ -16,7 +15,7 @@ import { issuesText } from "../schema/issues.ts";
 import type { ProjectReader, RunDeps } from "./deps.ts";
 import type { Decided, PipelineInRun, RunningChildren, StartedChild } from "./execution.ts";
 import { cancelReason, childMeter, type RunMeter, raceAbort } from "./limits/limits.ts";
-import { type PreparedStates, prepareStates, writersWithin } from "./prepared-states.ts";
+import { mayWriteAll, type PreparedStates, prepareStates } from "./prepared-states.ts";
 import { newAccount, runEndOf, siblingEndOf } from "./run-result.ts";
 import { decideInRun } from "./stage/decide-route.ts";
 import { decidesStart } from "./stage/recorded-phases.ts";
@@ -42,11 +41,6 @@ export function pipelineProgram(
     others.set(other, known);
     return known;
   };
-  const writers = (): Writers => ({
-    stages: writersWithin([spec, ...(others?.keys() ?? [])]),
-    listed: deps.mode === "allowlist" ? deps.allow.writers : [],
-    files: deps.written ?? [],
-  });
   const running: RunningChildren = {};
   const root = inRun(spec, {
     deps,
@@ -54,7 +48,7 @@ export function pipelineProgram(
     providerFaults: deps.providerFaults ?? {},
     running,
     prepare,
-    writers,
+    writesAll: () => mayWriteAll(spec),
     outerGuards: withGuard([], "session", deps.onCall),
   });
   return (steps, input) => {

@@ -1,6 +1,5 @@
 import { deepFreeze, type JsonObject } from "../base/json.ts";
 import { pipelinesWithin, routesPause } from "../definition/graph.ts";
-import type { ToolPattern } from "../definition/patterns/tool-pattern.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import { compileEnvelope, type Envelope, envelopeOf } from "../gate/envelope.ts";
 import type { Tool } from "../gate/tool.ts";
@@ -45,10 +44,11 @@ export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Too
   );
 }
 
-/** The rules of Edit and Write of all states of these pipelines, and of those that they may run. */
-export function writersWithin(specs: Iterable<PipelineSpec>): readonly ToolPattern[] {
-  const all = new Set([...specs].flatMap(pipelinesWithin));
-  return [...all].flatMap(({ states }) => [...states.values()].flatMap((state) => envelopeIn(state)?.writers ?? []));
+/** Whether a state of a pipeline, or of those that it may run, may write all files of the workspace. */
+export function mayWriteAll(spec: PipelineSpec): boolean {
+  return pipelinesWithin(spec).some(({ states }) =>
+    [...states.values()].some((state) => envelopeIn(state)?.writesAll === true),
+  );
 }
 
 function envelopeIn({ patterns, allowedTools }: StateSpec): Envelope | undefined {

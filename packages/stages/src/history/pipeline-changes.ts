@@ -22,7 +22,7 @@ import {
   textField,
 } from "@sluice/core/runtime";
 import { mayCall } from "../agent/agent-spec.ts";
-import { DECIDES_CALL, type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
+import { type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
 
 /** Options for resuming with a pipeline that may have changed. */
 export interface ChangeOptions {
@@ -233,6 +233,9 @@ function toolChanges(
     return tool.schemaDigest === field(was, "digest") ? [] : [`${name} has a different schema`];
   });
 }
+
+/** The events of a record that decides about calls. */
+const DECIDES_CALL = /"type":"(?:grant\.requested|call\.decided)"/;
 
 /** The tools of recorded calls that were allowed or asked about: each was a call of the tool as it was then. */
 function calledTools(journals: readonly RunJournal[]): ReadonlySet<string> {

@@ -16,7 +16,6 @@ import {
   isLifecycle,
   parseStepId,
   problemsError,
-  readVerdicts,
   type StartAt,
   startProblems,
 } from "@sluice/core/runtime";
@@ -134,8 +133,6 @@ export interface RunRules extends Pick<AnswerRuleOptions, "any" | "unwalled"> {
   readonly wall?: string;
   /** Whether a pipeline was made during the run. */
   readonly hasMade?: boolean;
-  /** The real paths of the files that its calls may have written. */
-  readonly written?: readonly string[];
 }
 export interface RecordedRules extends RunRules {
   /** The list for mode `allowlist` that was last in force. */
@@ -155,26 +152,9 @@ export function recordedRules({ data }: SluiceEvent, journals: readonly RunJourn
     unwalled: startedUnsandboxed(events, false),
     ...(typeof wall === "string" ? { wall } : {}),
     hasMade: events.some(({ type, data: { made } }) => type === "run.started" && made !== undefined),
-    written: writtenIn(journals),
     allow: allowIn(events),
     secrets: new Set(events.flatMap((event) => secretsIn(event))),
   };
-}
-
-/** The events of a record that decides about calls. */
-export const DECIDES_CALL = /"type":"(?:grant\.requested|call\.decided)"/;
-
-/** Of calls that were approved, or may have been. */
-function writtenIn(journals: readonly RunJournal[]): readonly string[] {
-  const verdicts = journals.flatMap(({ records }) =>
-    records.flatMap(({ value, events }) => (DECIDES_CALL.test(events) ? (readVerdicts(value) ?? []) : [])),
-  );
-  const paths = verdicts.flatMap(({ verdict, subjects }) =>
-    verdict.kind === "refused"
-      ? []
-      : subjects.flatMap((subject) => (subject.kind === "path" && subject.access === "write" ? [subject.real] : [])),
-  );
-  return [...new Set(paths)];
 }
 
 /** The names of secret variables that a start or a resume declares. */

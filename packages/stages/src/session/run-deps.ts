@@ -234,7 +234,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const of = async (
     spec: PipelineSpec,
     runId: string,
-    { any, unwalled, wall: recordedWall, hasMade = false, written = [] }: RunRules,
+    { any, unwalled, wall: recordedWall, hasMade = false }: RunRules,
     journals: readonly RunJournal[] = [],
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
@@ -275,7 +275,6 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       tools: live,
       env: childEnv,
       secrets: filter,
-      ...(written.length === 0 ? {} : { written }),
       protectedPaths: protectedNow,
       answers,
       ...(project === undefined ? {} : { project }),

@@ -42,7 +42,7 @@ export function pipelineWords(spec: PipelineSpec): string {
     `Commands: ${commands.length === 0 ? "none" : commands.join("; ")}`,
     ...(caps.length === 0 ? [] : [`At most: ${caps.join(", ")}`]),
     // Templates of inputs, questions and commands may read it.
-    ...(Object.keys(spec.context).length === 0 ? [] : [`Context: ${visibleJson(spec.context)}`]),
+    ...(Object.keys(spec.context).length === 0 ? [] : [`Context at the start: ${visibleJson(spec.context)}`]),
     `States:\n${lines.join("\n")}`,
     `Ends: ${ends.join(", ")}`,
   ].join("\n");

@@ -1,5 +1,5 @@
-import { posix } from "node:path";
-import type { ScopeReading } from "./path-scope.ts";
+import { isAbsolute, posix } from "node:path";
+import { type PathScope, readPathScope, type ScopeReading } from "./path-scope.ts";
 
 /** The words of a command rule. */
 export interface CommandScope {
@@ -8,7 +8,7 @@ export interface CommandScope {
    * relative to the workspace.
    */
   covers(argv: readonly string[], dynamic: readonly boolean[], folder: string): boolean;
-  /** The only folder whose commands it covers, of `cd FOLDER && …`; absent if it names none. */
+  /** The only folder whose commands it covers, or the scope of them, of `cd FOLDER && …`; absent if it names none. */
   readonly folder?: string;
   /** The number of words of the command, without a trailing `*`. */
   readonly words: number;
@@ -25,15 +25,22 @@ const WORD = /(?:'[^']*'|"[^"]*"|[^\s'"])+/y;
 const QUOTED = /'([^']*)'|"([^"]*)"/g;
 const IN_FOLDER = new RegExp(`^cd\\s+(${WORD.source})\\s+&&(?:\\s+|$)`);
 /** Programs that run the command behind them, which is the one that rules are compared with. */
-const WRAPPERS =
-  /^(?:(?:nohup|nice(?:\s+-n\s*-?\d+)?|stdbuf(?:\s+-[ioe][^\s'"]+)+|timeout(?:\s+--?[a-z][^\s'"]*)*\s+[\d.]+[smhd]?|env(?:\s+[A-Za-z_]\w*=[^\s'"]*)+)\s+(?=[^\s*]))+/;
+const WRAPPERS = new RegExp(
+  `^(?:(?:${[
+    "nohup",
+    String.raw`nice(?:\s+(?:-n\s*)?-?\d+)?`,
+    String.raw`stdbuf(?:\s+-[ioe](?:[^\s'"]+|\s+[^\s'"]+))+`,
+    String.raw`timeout(?:\s+(?:-[ks]\s+[^\s'"-][^\s'"]*|--?[a-z][^\s'"]*))*\s+[\d.]+[smhd]?`,
+    String.raw`env(?:\s+[A-Za-z_]\w*=[^\s'"]*)*`,
+  ].join("|")})\\s+(?=[^\\s*-]))+`,
+);
 
 /**
  * Reads the scope of a command rule, such as `npm test *`. Words are separated by spaces and may be quoted ('a b', "a b").
  * A trailing `*` matches any number of further words; elsewhere `*` matches exactly one static word; `'*'` in quotes is the
  * character. A star inside a word is refused, since it would be ambiguous, and so is an operator of Bash outside quotes, since a
- * rule is about one command. `cd FOLDER &&` in front names the folder that the command runs in. `timeout 60` and other programs that
- * run the command behind them make no difference.
+ * rule is about one command. `cd FOLDER &&` in front names the folder that the command runs in, or folders as the scope of a path does
+ * (`packages/*`). `timeout 60` and other programs that run the command behind them make no difference.
  */
 export function readCommandScope(scope: string): ScopeReading<CommandScope> {
   const text = scope.trim();
@@ -51,21 +58,30 @@ function scopeOf(words: readonly WordRule[]): CommandScope {
 }
 
 function readFolderScope(target: string, words: readonly WordRule[]): ScopeReading<CommandScope> {
-  const read = readWord(target);
+  const bare = target.replace(QUOTED, "");
+  const isScope = /[*?{]/.test(bare);
+  const read: ScopeReading<WordRule> = isScope ? { ok: true, value: { literal: target } } : readWord(target);
   if (!read.ok) return read;
   const folder = read.value === "one" ? "." : posix.normalize(read.value.literal).replace(/\/$/, "");
-  if (words.length === 0 || folder === "." || /^(?:\/|~|\.\.(?:\/|$))/.test(folder))
+  if (words.length === 0 || folder === "." || /^(?:\/|~|\.\.(?:\/|$))/.test(folder) || (isScope && bare !== target))
     return {
       ok: false,
       message: "a scope with cd names a folder of the workspace and a command",
       suggestion: "write cd packages/a && npm test",
     };
+  const folders: ScopeReading<PathScope> = isScope
+    ? readPathScope(folder)
+    : { ok: true, value: (from) => from === folder };
+  if (!folders.ok) return folders;
   const [first, ...rest] = words;
+  const scope = scopeOf(words);
   // The gate sees a program of the workspace by its path from the root.
   const isPath = first !== undefined && first !== "one" && /^[^/].*\//.test(first.literal);
-  const named = isPath ? { literal: `./${posix.join(folder, first.literal)}` } : first;
-  const scope = scopeOf(named === undefined ? [] : [named, ...rest]);
-  const covers: CommandScope["covers"] = (argv, dynamic, from) => from === folder && scope.covers(argv, dynamic, from);
+  const covers: CommandScope["covers"] = (argv, dynamic, from) => {
+    const named = isPath ? scopeOf([{ literal: `./${posix.join(from, first.literal)}` }, ...rest]) : scope;
+    // What is outside of the workspace has an absolute path, which `**` would match.
+    return !isAbsolute(from) && folders.value(from) && named.covers(argv, dynamic, from);
+  };
   return { ok: true, value: { ...scope, covers, folder } };
 }
 

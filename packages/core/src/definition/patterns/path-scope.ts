@@ -52,28 +52,6 @@ export function mayHoldPaths(scope: string): (folder: string) => boolean {
   };
 }
 
-/**
- * Whether a scope that `readPathScope` accepts may cover what only a command in this folder finds: a file in it, below it, or in a
- * folder between it and the root of the workspace.
- */
-export function mayCoverAround(scope: string, folder: string): boolean {
-  const rules = rulesOf(scope);
-  const pieces = folder.split("/");
-  const first = rules.findIndex((rule) => rule !== TREE);
-  if (first < 0) return false;
-  // A scope such as `**/*.md` or `**/test/**` covers the same kind of files for a command in the root.
-  const named = rules.slice(first);
-  const tree = named.indexOf(TREE);
-  const folders = named.slice(0, tree < 0 ? -1 : tree);
-  if (folders.length === 0) return false;
-  const leadsThrough = (from: number): boolean =>
-    folders.every((rule, at) => {
-      const piece = pieces[from + at];
-      return piece === undefined || (rule !== TREE && rule(piece));
-    });
-  return first === 0 ? leadsThrough(0) : pieces.some((_, at) => leadsThrough(at));
-}
-
 function refusal(scope: string): { readonly message: string; readonly suggestion?: string } | undefined {
   if (scope.startsWith("!")) {
     return { message: "a scope cannot hold a negation", suggestion: "name the folders that are allowed" };

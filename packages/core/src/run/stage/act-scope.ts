@@ -2,7 +2,7 @@
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import { cloneJson, deepFreeze, isObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { StageContext, Usage } from "../../definition/result.ts";
-import { providerFaultPolicy } from "../../definition/state-rules.ts";
+import { type GuardHook, providerFaultPolicy } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
@@ -324,6 +324,9 @@ class AttemptScope implements ActScope {
 
   get runChildren(): ActScope["runChildren"] {
     const { execution, executionId, number, slot } = this.#attempt;
+    const around = (hook: GuardHook): GuardHook => {
+      return (call) => hook({ ...call, executionId, attempt: number }, this.#attempt.contextNow(this.#entry));
+    };
     return (name, children) =>
       this.#work.during(async () => {
         if (typeof name !== "string") throw new TypeError("the name of a step with children must be a text");
@@ -335,7 +338,8 @@ class AttemptScope implements ActScope {
           input: jsonCopy(input, `the input of ${key}`),
           ...(context === undefined ? {} : { context: jsonCopy(context, `the context of ${key}`) }),
         }));
-        const run = (facts: StartFacts) => slot.withSlotReleased(() => execution.runChildren(stepId, own, facts));
+        const run = (facts: StartFacts) =>
+          slot.withSlotReleased(() => execution.runChildren(stepId, own, facts, around));
         if (own.every((child) => typeof child.pipeline === "string")) return await run(NO_FACTS);
         const facts = await execution.admit(own);
         // The attempt may have ended meanwhile.

@@ -128,7 +128,7 @@ function usedWith(
 }
 
 function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext["notes"]): Policy {
-  const { deps, envelope, state, offer, events, env, detours, writers, guards: outer } = attempt.execution;
+  const { deps, envelope, state, offer, events, env, detours, writesAll, guards: outer } = attempt.execution;
   const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock } = deps;
   const { onCall: hook } = state;
   const guards = hook === undefined ? outer : [...outer, { name: "state", hook }];
@@ -151,7 +151,7 @@ function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext[
       secrets,
     }),
     limits: state.limits,
-    writers,
+    writesAll,
     notes,
     alternatives: {
       // Masked on access, since only a denial names them.

@@ -8,7 +8,6 @@ import type { NamedGuard } from "../../gate/guard-hooks.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
 import { childRunId } from "../../journal/step-id.ts";
-import { contextOf } from "../../machine/machine-state.ts";
 import type { StartFacts } from "../execution.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
@@ -40,6 +39,7 @@ export async function runPipelines(
   state: string,
   children: readonly ChildPipeline[],
   facts: StartFacts,
+  around: (hook: GuardHook) => GuardHook,
 ): Promise<readonly ChildOutcome[]> {
   const { pipeline, steps, account } = walk;
   const runs = children.map(({ key, pipeline: named, input, context }): ChildRun => {
@@ -66,7 +66,7 @@ export async function runPipelines(
     };
   });
   const keys = children.map(({ key }) => key);
-  const outerGuards = guardsAround(walk, state);
+  const outerGuards = guardsAround(walk, state, around);
   const made = new Map(
     children.flatMap(({ key, pipeline: spec }) => (typeof spec === "string" ? [] : [[key, { spec, outerGuards }]])),
   );
@@ -89,12 +89,17 @@ export async function runPipelines(
   });
 }
 
-/** The hooks around a pipeline that a state makes. Its own context is none of theirs: a model may have written it. */
-function guardsAround({ pipeline, state: view }: Walk, state: string): readonly NamedGuard[] {
-  const around = (name: string, hook: GuardHook | undefined): readonly NamedGuard[] =>
-    hook === undefined ? [] : [{ name, hook: (call) => hook(call, contextOf(view)) }];
-  const own = pipeline.states.get(state)?.state.onCall;
-  return [...pipeline.outerGuards, ...around("pipeline", pipeline.spec.onCall), ...around("state", own)];
+/** The hooks around a pipeline that a state makes. What it says of itself is not shown to them: a model may have written it. */
+function guardsAround(
+  { pipeline }: Walk,
+  state: string,
+  around: (hook: GuardHook) => GuardHook,
+): readonly NamedGuard[] {
+  const own = { pipeline: pipeline.spec.onCall, state: pipeline.states.get(state)?.state.onCall };
+  const named = Object.entries(own).flatMap(([name, hook]) =>
+    hook === undefined ? [] : [{ name, hook: around(hook) }],
+  );
+  return [...pipeline.outerGuards, ...named];
 }
 
 /** Those whose fingerprint is that of their definition. */

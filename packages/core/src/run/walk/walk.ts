@@ -139,7 +139,7 @@ const NO_TARGETS: Execution["targets"] = Object.freeze([]);
 /** The execution of the state that the run has entered. */
 export function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const { pipeline, steps, state: view, kept } = walk;
-  const { spec, deps, meter, providerFaults, states, interrupts, guards, writers } = pipeline;
+  const { spec, deps, meter, providerFaults, states, interrupts, guards, writesAll } = pipeline;
   const { state: stateId, visit } = enteredOf(view);
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
@@ -172,11 +172,11 @@ export function executionOf(walk: Walk, routed: boolean, detours: Detours): Exec
     providerFaults,
     interrupts,
     guards,
-    writers,
+    writesAll,
     kept,
     detours,
     admit: (children) => admitChildren(walk, stateId, children),
-    runChildren: (stepId, children, facts) => runPipelines(walk, stepId, stateId, children, facts),
+    runChildren: (stepId, children, facts, around) => runPipelines(walk, stepId, stateId, children, facts, around),
   };
   // Only a message makes an orchestrator run while another execution waits.
   const isDetour = stateId === spec.orchestrator && view.suspended.length > 0;
