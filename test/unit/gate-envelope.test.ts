@@ -21,6 +21,20 @@ test("a reason quotes the words of a command that have blanks or quotes", () => 
   expect(why("Bash", ["Bash(npm test)"], subject)).toContain(String.raw`echo 'it'\''s' 'a b' c does not match`);
 });
 
+test.each<[readonly string[], boolean]>([
+  [["Edit"], true],
+  [["Read", "Write(**)"], true],
+  [["Edit(**/*)"], true],
+  [["Write(**/**)"], true],
+  [["*"], true],
+  [["Read", "Bash(npm *)", "Grep(**)"], false],
+  [["Write(src/**)", "Edit(**/*.md)", "Edit(*)"], false],
+  [["Edit(**/docs/**)"], false],
+  [[], false],
+])("whether %j allow writing all files: %s", (allowedTools, all) => {
+  expect(compileEnvelope(allowedTools).writesAll).toBe(all);
+});
+
 describe("paths found in a command", () => {
   test("an operand is free only where every command of the line is listed", () => {
     const rules = ["Bash", "Bash(npm test *)", "Read(src/**)"];
