@@ -388,7 +388,9 @@ describe("the request that a person reads", () => {
       ...of({ pipeline: { workflow: "release", input }, on }),
       context: { target: "everywhere\nCommands: none" },
     };
-    expect((await questionOf(document)).split("\n")).toContain('Context: {"target":"everywhere\\nCommands: none"}');
+    expect((await questionOf(document)).split("\n")).toContain(
+      'Context at the start: {"target":"everywhere\\nCommands: none"}',
+    );
   });
 
   test("has no lines of its own for texts that hold line ends", async () => {

@@ -421,7 +421,7 @@ describe("after a kill", () => {
 describe("a call that was approved without limits and did not begin, in a run that is resumed with limits", () => {
   interface Lives {
     /** The step at which each process but the last one dies. */
-    readonly dies: readonly [first: RegExp, ...later: (RegExp | "before its result")[]];
+    readonly dies: readonly [first: RegExp, ...later: RegExp[]];
     /** Of all processes but the first one. */
     readonly limits: StateLimits;
     readonly allowedTools?: readonly string[];
@@ -440,9 +440,8 @@ describe("a call that was approved without limits and did not begin, in a run th
       const host = createHost(store, { clock });
       return session({ ...options, model, clock, host: () => host });
     };
-    const dead = async (step: Lives["dies"][number], begin: (live: TestSession) => RunHandle<string>) => {
-      const store = memory.connect();
-      const live = life(typeof step === "string" ? failingAt(store, /\/call$/, "done") : failingAt(store, step));
+    const dead = async (step: RegExp, begin: (live: TestSession) => RunHandle<string>) => {
+      const live = life(failingAt(memory.connect(), step));
       const handle = begin(live);
       await expect(handle).rejects.toMatchObject({ code: "store_io" });
       await live.host.close();
@@ -492,38 +491,6 @@ describe("a call that was approved without limits and did not begin, in a run th
     ]);
     expect(place.text("a/1")).toBe(lines(2));
     expect(() => place.text("a/2")).toThrow("ENOENT");
-  });
-
-  test.each([
-    ["the envelope", WRITING],
-    ["a person", ["Read"]],
-  ])("leaves no more lines if its process dies in it, approved by %s", async (_by, allowedTools) => {
-    const place = scene();
-    const { refused, journal } = await lives(
-      place,
-      [write("a/1", lines(2)), write("a/1", "x\n"), write("a/2", lines(1))],
-      {
-        dies: [/\/call$/, "before its result"],
-        limits: { maxEditLines: 3, maxFiles: 1 },
-        allowedTools,
-      },
-    );
-    expect(journal).toContain("it was not run again");
-    expect(refused).toEqual([
-      undefined,
-      "this stage may edit 3 lines: how many a stopped process used is unknown, and this call would edit 1",
-      "this stage may edit 3 lines: how many a stopped process used is unknown, and this call would edit 1",
-    ]);
-    expect(place.text("a/1")).toBe(lines(2));
-  });
-
-  test("counts its file if its process dies in it", async () => {
-    const place = scene();
-    const { refused } = await lives(place, [write("a/1", lines(2)), write("a/2", lines(1))], {
-      dies: [/\/call$/, "before its result"],
-      limits: { maxFiles: 1 },
-    });
-    expect(refused).toEqual([undefined, "this stage may edit 1 file: 1 are used, and this call would edit 1 more"]);
   });
 
   test("cannot edit more than was counted", async () => {

@@ -8,6 +8,7 @@ import {
   pipeline,
   type StageContext,
   type State,
+  stage,
   to,
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
@@ -237,3 +238,77 @@ test.each([
     expect(existsSync(place.path("docs/PWN"))).toBe(false);
   },
 );
+
+describe("the key of a model that only a pipeline names which is made during the run", () => {
+  const KEY = "correct-horse-battery";
+  const env = { ...ENV, ANTHROPIC_API_KEY: KEY };
+  const touch = tool("touch", { execute: async () => ({ ok: true, output: KEY }) });
+
+  test.each([
+    ["is a known secret from the start if the state that makes it lists the model", ["anthropic/m"], false],
+    ["is none of the run otherwise", undefined, true],
+  ])("%s", async (_case, models, isShown) => {
+    const outer = pipeline({
+      id: "outer",
+      input: runInput,
+      stages: {
+        auto: authored({ allow: { tools: ["touch"], ...(models === undefined ? {} : { models }) }, approval: "never" }),
+      },
+      initial: "auto",
+      next: { auto: ({ output }) => done(json(output)) },
+    });
+    const live = session({
+      model: author(["touch"], ["touch", {}]),
+      tools: [touch],
+      executors: [authoredExecutor],
+      env,
+    });
+    const handle = live.start(outer, { task: "x" });
+    expect((await handle).status).toBe("completed");
+    expect(JSON.stringify(await live.host.journal(handle.runId)).includes(KEY)).toBe(isShown);
+  });
+
+  test("has to be one, so a pipeline of a kind is refused that has another key", async () => {
+    const making = (own: AnyPipeline) =>
+      only(
+        "outer",
+        work<Json>({
+          act: async (scope) => completed(await scope.runChildren("go", [{ key: "k", pipeline: own.spec, input: {} }])),
+        }),
+      );
+    const finishing = { prompt: "x", turnCap: 1, completionTool: "finish", completionSchema: z.object({}) };
+    const named = pipeline({
+      id: "named",
+      input: z.any(),
+      stages: { only: stage({ ...finishing, model: "anthropic/m" }) },
+      initial: "only",
+      next: { only: () => done(null) },
+    });
+    const set = pipeline({
+      id: "set",
+      input: z.any(),
+      stages: {
+        only: stage({ ...finishing, env: { set: { DEPLOY_TOKEN: "q8w7e6r5t4y3u2i1" } } }),
+      },
+      initial: "only",
+      next: { only: () => done(null) },
+    });
+    for (const [own, key] of [
+      [named, "ANTHROPIC_API_KEY"],
+      [set, "DEPLOY_TOKEN"],
+    ] as const)
+      await expect(session({ model: noModel, env }).run(making(own), {})).rejects.toThrow(
+        `uses a key (${key}) that is no known secret of the run`,
+      );
+    const knowing = session({
+      model: noModel,
+      env,
+      secrets: ["ANTHROPIC_API_KEY"],
+      baseUrls: { anthropic: "http://127.0.0.1:1" },
+      retry: { maxAttempts: 1 },
+      onProviderFault: "fail",
+    });
+    const result = await knowing.run(making(named), {});
+    expect(JSON.stringify(result)).not.toContain("no known secret");
+  });
+});

@@ -1,15 +1,15 @@
 import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { AllowedTool, Json } from "@sluice/core";
-import { verifyJournal } from "@sluice/core/host";
+import type { AllowedTool, Json, Tool } from "@sluice/core";
+import { createHost, createMemoryJournals, verifyJournal } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
-import type { RunResult, SessionOptions } from "@sluice/stages";
+import type { RunHandle, RunResult, SessionOptions } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { approving, bash, type Call, eventData, read, type Scene, scene, write } from "../support/attack.ts";
 import { soon } from "../support/people-kit.ts";
 import { eventsOf, session, type TestSession, tool } from "../support/run-kit.ts";
-import { calling, working } from "../support/stopped-runs.ts";
+import { calling, failingAt, working } from "../support/stopped-runs.ts";
 
 /** One process of a run: its session in the scene's store, with a model that makes these calls. */
 interface Life extends Partial<SessionOptions> {
@@ -213,6 +213,39 @@ test("a tool that came with a resume: never gets what was granted before it chan
     expect([result.status, ran(events, "Own")]).toEqual(["completed", 1]);
   }
 });
+
+test.each(["verdicts", "approvals"])(
+  "a tool that came with a resume, whose process dies before the %s of its call: never gets as another one a call that a model made of it",
+  async (step) => {
+    const here = scene();
+    const memory = createMemoryJournals();
+    const allowedTools: readonly AllowedTool[] =
+      step === "verdicts" ? ["Read", { tool: "Own", optional: true }] : ["Read"];
+    const own = (...required: string[]) => tool("Own", { input: { type: "object", required } });
+    const life = (tools: readonly Tool[], dies?: RegExp) => {
+      const store = dies === undefined ? memory.connect() : failingAt(memory.connect(), dies);
+      const model = calling([["Own", { to: "prod" }]]);
+      const interactors = [approving()];
+      return session({ cwd: here.root, model, tools, interactors, host: () => createHost(store) });
+    };
+    const dead = async (live: TestSession, begin: (live: TestSession) => RunHandle<string>) => {
+      const handle = begin(live);
+      await expect(handle).rejects.toMatchObject({ code: "store_io" });
+      await live.close();
+      return handle.runId;
+    };
+    const spec = working({ id: "late", allowedTools });
+    const runId = await dead(life([], /turn\/1\/model$/), (live) => live.start(spec, { task: "x" }));
+    await dead(life([own("to")], new RegExp(`turn/1/0/${step}$`)), (live) => live.resume(spec, runId));
+    await expect(life([own()]).resume(spec, runId)).rejects.toMatchObject({
+      code: "tools_changed",
+      detail: { tools: ["Own has a different schema"] },
+    });
+    const last = life([own("to")]);
+    expect((await last.resume(spec, runId)).status).toBe("completed");
+    expect(ran(await eventsOf(last.host, runId), "Own")).toBe(1);
+  },
+);
 
 test("a tool that changed before anything used it: never gets as the old one what was granted to the new one", async () => {
   const here = scene();

@@ -283,7 +283,10 @@ describe("a rule of a script covers the options of the program that the script r
 
   test("by its name alone for all package managers but npm", () => {
     const here = scene();
-    here.put("package.json", manifest({ unit: "jest --ci", all: "yarn unit", test: "vitest" }));
+    here.put(
+      "package.json",
+      manifest({ unit: "jest --ci", all: "yarn unit", test: "vitest", build: "vite", version: "x", deploy: "y" }),
+    );
     const scriptOf = (line: string) => packageScript(line.split(" "), here.root, { root: here.root });
     expect(["yarn unit -t x", "pnpm all x", "bun unit"].map(scriptOf)).toEqual([
       ["jest", "--ci"],
@@ -291,6 +294,13 @@ describe("a rule of a script covers the options of the program that the script r
       ["jest", "--ci"],
     ]);
     expect(["npm unit", "yarn none", "yarn", "bun test x"].map(scriptOf).filter(Boolean)).toEqual([]);
+    // The package managers have commands of these names.
+    expect(["bun build a.ts", "yarn version", "pnpm deploy x"].map(scriptOf).filter(Boolean)).toEqual([]);
+    expect(["bun run build", "/usr/bin/pnpm run deploy", "/bin/yarn unit"].map(scriptOf)).toEqual([
+      ["vite"],
+      ["y"],
+      ["jest", "--ci"],
+    ]);
   });
 
   test("and of none that cannot be read", () => {

@@ -271,6 +271,8 @@ test.each([
   ["Bash(cd docs; make)", "; is an operator of Bash"],
   ["Bash(cd a&&b && make)", "&& is an operator of Bash"],
   ["Bash(cd a** && make)", "must be a whole piece"],
+  ["Bash(NODE_ENV=test npm test)", "NODE_ENV=test sets one"],
+  ["Bash(cd web && CI=1 npm test *)", "CI=1 sets one"],
   ["Bash(cd {a,..}/x && make)", "climb"],
   ["Bash(rg a|b *)", "quote the word if the character is part of it"],
   [`Read(${"a".repeat(600)})`, "longer than 512"],

@@ -11,7 +11,7 @@ const ls = command("ls -la", { readOnly: true });
 describe("a listed command", () => {
   test("runs as listed", () => {
     expect(bash(["Bash(npm test *)"], command("npm test"))).toBe("envelope");
-    expect(bash(["Bash(npm test *)"], command("npm test -- src/a.test.ts --grep adds --run"))).toBe("envelope");
+    expect(bash(["Bash(npm test *)"], command("npm test -- src/a.test.ts --grep=adds --run"))).toBe("envelope");
     expect(bash(["Bash(npm test)"], command("npm test -- --watch"))).toBe("ask");
     expect(bash(["Bash(npm test *)"], command("npm testing"))).toBe("ask");
   });
@@ -98,6 +98,15 @@ describe("a listed command", () => {
     expect(bash(rules, command("npm test", { folder: "/ws/docs", readOnly: true }))).toBe("envelope");
     expect(bash(rules, command("npm test", { folder: "/ws" }))).toBe("envelope");
     expect(bash(rules, command("npm test", { folder: "/elsewhere" }))).toBe("ask");
+  });
+
+  test.each([
+    ["cd android && ./gradlew *", "./android/gradlew test --info", "/ws/android"],
+    ["cd api && .venv/bin/pytest *", "./api/.venv/bin/pytest -k x tests", "/ws/api"],
+    ["cd web && node_modules/.bin/vitest *", "./web/node_modules/.bin/vitest run -t x", "/ws/web"],
+  ])("of the rule %s gets the words that its program takes, as it does in the root: %s", (rule, line, folder) => {
+    expect(bash([`Bash(${rule})`], command(line, { folder }))).toBe("envelope");
+    expect(bash([`Bash(${rule})`], command(`${line} --weird`, { folder }))).toBe("ask");
   });
 
   test("in another folder is refused with a rule that would allow it, unless another stage may write all files", () => {

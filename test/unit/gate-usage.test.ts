@@ -9,7 +9,6 @@ import {
   countResult,
   limitsEdits,
   NO_CALLS,
-  unmeasuredEdits,
 } from "../../packages/core/src/gate/usage.ts";
 import { command, echoTool, type Judged, judge, path, policyOf, sealed, word } from "../support/gate.ts";
 
@@ -52,25 +51,6 @@ describe("what calls have used", () => {
   test("the bytes of results add up", () => {
     const before: CallUsage = { last: "a", times: 1, calls: 1, editLines: 2, files: ["/ws/a"], resultBytes: 5 };
     expect(countResult(before, 7)).toEqual({ ...before, resultBytes: 12 });
-  });
-
-  test("a call that ran unmeasured counts the files that it might write, and leaves no room for lines", () => {
-    const edits = unmeasuredEdits([
-      path("/ws/a", "write"),
-      path("/ws/b", "read"),
-      path("/ws/c", "write"),
-      command("rm -r x"),
-    ]);
-    expect(edits.map(({ real }) => real)).toEqual(["/ws/a", "/ws/c"]);
-    const next = (limits: StateLimits, used: CallUsage) => verdictOn(limits, [edit("/ws/a", 0, 1)], used);
-    const once = countAllowed(NO_CALLS, unmeasuredEdits([path("/ws/a", "write")]));
-    for (const used of [once, countAllowed(once, edits)])
-      expect(next({ maxEditLines: 9000 }, used)).toBe(
-        "this stage may edit 9000 lines: how many a stopped process used is unknown, and this call would edit 1",
-      );
-    expect(next({ maxFiles: 1, maxLinesPerEdit: 1 }, once)).toBe("envelope");
-    expect(next({ maxFiles: 1 }, countAllowed(once, edits))).toContain("this stage may edit 1 file: 2 are used");
-    expect(next({ maxEditLines: 1 }, { ...NO_CALLS, editLines: 1 })).toContain("may edit 1 line: 1 are used, and");
   });
 
   test("each limit on lines and files limits edits, and no other does", () => {

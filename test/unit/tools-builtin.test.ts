@@ -144,7 +144,7 @@ test.each<readonly [readonly string[], string, Json, string]>([
   [writing, "Bash", { command: "echo x > hooks/pre-commit" }, "limit"],
   [writing, "Bash", { command: "echo x > /tmp/out" }, "limit"],
   [writing, "Bash", { command: "sluice answer r1 x approve" }, "limit"],
-  [["Bash(npm test *)"], "Bash", { command: "npm test -- --grep name" }, "envelope"],
+  [["Bash(npm test *)"], "Bash", { command: "npm test -- --grep=name" }, "envelope"],
   [["Bash(npm test *)"], "Bash", { command: "npm test; rm -r src" }, "ask"],
 ])("with %j, %s %j is: %s", async (allowedTools, name, input, expected) => {
   expect(await verdict(project(), allowedTools, name, input)).toBe(expected);

@@ -1,6 +1,10 @@
+import { done, type Json, pipeline, stage, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { authored, authoredExecutor, runInput } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { ask, gatewayRun, leave, PLAN_FIRST, pipelineOf } from "../../support/gateway.ts";
+import { caller, completed, json, work, workExecutor } from "../../support/run-kit.ts";
 import { tempFolder } from "../../support/tools.ts";
 
 describe("an agent of another program drives a run", () => {
@@ -50,5 +54,64 @@ describe("an agent of another program drives a run", () => {
     for await (const event of host.events(run.runId ?? "", { children: true }))
       if (event.type === "call.decided" && event.data.verdict === "refused") denials.push(event.data.tool);
     expect(denials).toEqual(["Edit"]);
+  });
+
+  test("and a state of another kind in it calls tools without the agent", async () => {
+    const folder = tempFolder();
+    folder.put("a.txt", "one\n");
+    const host = createHost(createMemoryJournals().connect());
+    const reading = work<Json>({
+      allowedTools: ["Read"],
+      act: async (scope) => completed(await caller(scope)("Read", { file_path: "a.txt" })),
+    });
+    const mixed = pipeline({
+      id: "mixed",
+      input: runInput,
+      stages: {
+        agent: stage({
+          prompt: "Work.",
+          allowedTools: ["Read"],
+          completionTool: "finish",
+          completionSchema: z.object({}),
+          turnCap: 5,
+        }),
+        own: reading,
+      },
+      initial: "agent",
+      next: { agent: () => to("own"), own: ({ output }) => done(json(output)) },
+    });
+    const run = gatewayRun({ pipeline: mixed, root: folder.root, host, session: { executors: [workExecutor] } });
+    expect((await ask(run, "Read", { file_path: "a.txt" })).text).toContain("one");
+    await leave(run, "finish");
+    const { status, denied } = await run.ended;
+    expect([status, denied]).toEqual(["completed", []]);
+  });
+
+  test("and writes a pipeline in it, whose tools it may call", async () => {
+    const folder = tempFolder();
+    const host = createHost(createMemoryJournals().connect());
+    const outer = pipeline({
+      id: "outer",
+      input: runInput,
+      stages: { auto: authored({ allow: { tools: ["Write"] }, approval: "never" }) },
+      initial: "auto",
+      next: { auto: ({ output }) => done(json(output)) },
+    });
+    const document = {
+      id: "made",
+      initial: "w",
+      states: {
+        w: { allowed_tools: ["Write"], instructions: "Write.", on: { DONE: "done" } },
+        done: { type: "final" },
+      },
+    };
+    const session = { executors: [authoredExecutor] };
+    const run = gatewayRun({ pipeline: outer, root: folder.root, host, session });
+    expect((await run.tools()).map(({ name }) => name)).toEqual(["Write", "get_state", "transition"]);
+    await ask(run, "transition", { event: "create_pipeline", data: { document } });
+    expect(await ask(run, "Write", { file_path: "a.txt", content: "x\n" })).toMatchObject({ ok: true });
+    await leave(run, "DONE");
+    expect(await run.ended).toMatchObject({ status: "completed", denied: [] });
+    expect(folder.text("a.txt")).toBe("x\n");
   });
 });

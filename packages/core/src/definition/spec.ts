@@ -49,6 +49,8 @@ export interface KindFacts {
   readonly runs?: readonly { readonly pipeline: string; readonly spec?: PipelineSpec }[];
   /** Pipelines of its own that its executor runs, besides those of `pipelines`. */
   readonly owns?: readonly PipelineSpec[];
+  /** Models that pipelines may name which its executor makes during the run. Their keys are known secrets of the run from its start. */
+  readonly models?: readonly string[];
   /** The context paths that its templates read, by the option that holds them. */
   readonly templates?: Readonly<Record<string, readonly TemplateReference[]>>;
   /** What the recorded graph shows of it, such as a cap. */

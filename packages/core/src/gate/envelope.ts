@@ -279,17 +279,23 @@ function overstepOf(
  * sandbox makes that harmless; without one, a `*` of a rule covers only what is known to do neither if the stage may not write.
  */
 function optionFault(
-  { argv, dynamic, readOnly, script }: CommandSubject,
+  { argv, dynamic, readOnly, script, folder }: CommandSubject,
   { text, command }: ToolPattern,
-  { walled, cleaning }: Scene,
+  { walled, root, cleaning }: Scene,
 ): string | undefined {
   if (walled || readOnly || command === undefined) return undefined;
   if (dynamic.includes(true))
     return `${commandExcerpt(argv, cleaning)} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
   const { words, stars } = command;
-  const risky = riskyWord(argv, (at) => at >= words || stars.includes(at), script);
+  const risky = riskyWord(inFolder(argv, folder, root), (at) => at >= words || stars.includes(at), script);
   if (risky === undefined) return undefined;
   return `${commandExcerpt([risky], cleaning)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
+}
+
+/** A command as its line spells it: the gate sees a program of the workspace by its path from the root. */
+function inFolder([program = "", ...words]: readonly string[], folder = "", root: string): readonly string[] {
+  const start = `./${insideRoot(root, folder) ?? ""}/`;
+  return [program.startsWith(start) ? `./${program.slice(start.length)}` : program, ...words];
 }
 
 /** A scope of all files. */
@@ -308,6 +314,6 @@ function folderFault(
   if (envelope.writesAll || cleaning.writesAll?.() === true) return undefined;
   const place = insideRoot(root, folder) ?? folder;
   if (place === "") return undefined;
-  const word = /\s/.test(place) ? `'${place}'` : place;
+  const word = /^[\w./@+-]+$/.test(place) ? place : `'${place}'`;
   return `${commandExcerpt(argv, cleaning)} runs in ${place}, and without a sandbox ${text} covers it only in the workspace's root: run it there, or list it with its folder, as Bash(cd ${word} && …)`;
 }

@@ -15,6 +15,8 @@ export interface KnownCommand {
   readonly takesAll?: true;
   /** Whether the values of options that the rule names are left to the rule. */
   readonly anyValue?: true;
+  /** Whether values stand behind a `=` only: without it, a program may take the next word as another task. */
+  readonly attached?: true;
   /** Whether only a rule names it: what a script of package.json adds to it may be more than a name. */
   readonly onlyByRule?: true;
   /** Whether letters are joined, a value right behind its letter: `-xvk name`, `-n4`. */
@@ -34,8 +36,8 @@ export const FILE = String.raw`src|tests?|(?!-)(?=[^/]*/|.*${CODE}$)[\w.+,%@/~^[
 const TEST_FILE = String.raw`src|tests?|(?!-)(?=.*[._](?:test|spec)${CODE}$|(?:.*/)?test_[^/]*${CODE}$)[\w.+/[\]-]*`;
 /** A value that sets nothing, without a sign that a shell acts on. */
 const VALUE = String.raw`[^=;&|<>'"$\`\\\r\n]*`;
-/** A goal or an argument of a task. */
-const GOAL = String.raw`[\w./+%:,@-]*`;
+/** A goal or a task. With a folder, make may compile a file there by rules of its own, and others choose the file of tasks. */
+const GOAL = String.raw`\w[\w.+%:,-]*`;
 /** A module of tests, and its names. */
 const TEST_MODULE = String.raw`(?:test_\w+|(?!test_)\w+_tests?)(?:\.[A-Z]\w*(?:\.test\w*)?)?`;
 
@@ -54,6 +56,7 @@ export const COMMANDS: readonly KnownCommand[] = [
       "--no-coverage --watch=false --watchAll=false --coverage=false --reporter:dot|spec|tap|verbose|default " +
       "--test-reporter:dot|spec|tap",
     only: TEST_FILE,
+    attached: true,
     given:
       "--test --bail --ci --coverage --exit --passWithNoTests --run --runInBand --silent --verbose --no-watch --watch",
   },
@@ -177,7 +180,7 @@ export const COMMANDS: readonly KnownCommand[] = [
     // Of a file it would write the compiled one, and of a project what its settings say.
     begins: "tsc, vue-tsc, tsgo",
     options:
-      "-v -h --all --noEmit --pretty: --strict --skipLibCheck --noErrorTruncation --listFiles --listFilesOnly --explainFiles " +
+      "-v -h --all --noEmit --pretty:true|false --strict --skipLibCheck --noErrorTruncation --listFiles --listFilesOnly --explainFiles " +
       "--showConfig --traceResolution --diagnostics --extendedDiagnostics --noUnusedLocals --noUnusedParameters " +
       "--noImplicitAny --strictNullChecks --esModuleInterop --allowJs --checkJs --isolatedModules --target: --module: " +
       "--moduleResolution: --lib: --jsx:",
@@ -236,8 +239,7 @@ export const COMMANDS: readonly KnownCommand[] = [
     only: GOAL,
     given: "-w",
   },
-  // A path before the name of a task chooses the file of tasks.
-  { begins: "just, rust-just, task, go-task, bmake, remake", only: "\\w[\\w.+%:,-]*" },
+  { begins: "just, rust-just, task, go-task, bmake, remake", only: GOAL },
   {
     begins: "mvn, mvnd, ./mvnw",
     options: "-q -B -e -X -o -ntp -ff -fae -fn --batch-mode --offline --errors --no-transfer-progress --fail-at-end",

@@ -16,7 +16,8 @@ const LAUNCHERS =
   "poetry run, python -m, python3* -m";
 /** These also run a script of that name. */
 const MANAGERS = "pnpm, yarn";
-const PROGRAM_FOLDER = /^(?:(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)|(?:\/usr(?:\/local)?)?\/bin)\//;
+const SYSTEM_FOLDER = /^(?:\/usr(?:\/local)?)?\/bin\//;
+const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
 /** Programs whose own commands have the names of others. */
 const OTHER_PROGRAMS: readonly (string | undefined)[] = [
   "apt",
@@ -52,7 +53,10 @@ export function riskyWord(
   isCovered: (at: number) => boolean,
   script?: readonly string[],
 ): string | undefined {
-  const words = argv.map((text, at) => ({ text, isFree: isCovered(at) }));
+  const words = argv.map((text, at) => ({
+    text: at === 0 ? text.replace(SYSTEM_FOLDER, "") : text,
+    isFree: isCovered(at),
+  }));
   return riskyIn(words, script === undefined ? [] : commandsOf(script))?.text;
 }
 
@@ -230,7 +234,7 @@ function riskyOf(words: readonly Word[], command: Command, from: number): Word |
     if (text.startsWith("-")) {
       const option = readOption(text, options, command.joins === true);
       if (option === undefined && isFree) return word;
-      values = option?.values;
+      values = command.attached === true ? undefined : option?.values;
       taken = option === undefined && at >= from ? takenBy(text, command) : 0;
     } else {
       const isName = only.test(text) && (command.names === true ? !SETTING.test(text) : !text.includes("="));
@@ -238,7 +242,9 @@ function riskyOf(words: readonly Word[], command: Command, from: number): Word |
       const isNumber = /^\d+$/.test(text) && options.has(`${before}:`);
       const isHarmless = values?.test(text) ?? (isNumber || (isName && !turnsOff(text, before)));
       const isFile = text.startsWith("@") && command.plainAt !== true;
-      if (isFree && at >= from && (!isHarmless || isFile || taken > 0)) return word;
+      // A folder of compilers for cargo and its like.
+      const isToolchain = at === 1 && /^\+.*[\\/]/s.test(text);
+      if (isFree && at >= from && (!isHarmless || isFile || isToolchain || taken > 0)) return word;
       values = undefined;
       taken -= 1;
     }

@@ -77,18 +77,6 @@ export function whyBeyond(
   return measured.ok ? whyTooMuch(measured.edits, limits, usage) : measured.reason;
 }
 
-/** Stands for how many lines a call edited that was not measured before it ran. No limit has room beside it. */
-const UNKNOWN_LINES = Number.MAX_SAFE_INTEGER;
-
-/** What a call counts that ran before it could be measured: the files that it might write. */
-export function unmeasuredEdits(subjects: readonly Subject[]): readonly FileEdit[] {
-  return subjects.flatMap((subject) =>
-    subject.kind === "path" && subject.access === "write"
-      ? [{ real: subject.real, removed: 0, added: UNKNOWN_LINES }]
-      : [],
-  );
-}
-
 function whyTooMuch(
   edits: readonly FileEdit[],
   limits: StateLimits,
@@ -98,10 +86,8 @@ function whyTooMuch(
   const lines = linesOf(edits);
   if (maxLinesPerEdit !== undefined && lines > maxLinesPerEdit)
     return `one call may edit ${counted(maxLinesPerEdit, "line")} in this stage, and this call would edit ${lines}; make smaller edits`;
-  if (maxEditLines !== undefined && editLines + lines > maxEditLines) {
-    const used = editLines < UNKNOWN_LINES ? `${editLines} are used` : "how many a stopped process used is unknown";
-    return `this stage may edit ${counted(maxEditLines, "line")}: ${used}, and this call would edit ${lines}`;
-  }
+  if (maxEditLines !== undefined && editLines + lines > maxEditLines)
+    return `this stage may edit ${counted(maxEditLines, "line")}: ${editLines} are used, and this call would edit ${lines}`;
   const more = newFiles(edits, files).length;
   if (maxFiles !== undefined && files.length + more > maxFiles)
     return `this stage may edit ${counted(maxFiles, "file")}: ${files.length} are used, and this call would edit ${more} more`;

@@ -13,6 +13,7 @@ import {
   isSameJson,
   type PipelineParts,
   parseAttemptStep,
+  parseStoredJson,
   partChanges,
   pipelineParts,
   pipelinesWithin,
@@ -22,6 +23,7 @@ import {
   textField,
 } from "@sluice/core/runtime";
 import { mayCall } from "../agent/agent-spec.ts";
+import { parseAgentStep } from "../agent/agent-steps.ts";
 import { type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
 
 /** Options for resuming with a pipeline that may have changed. */
@@ -212,9 +214,9 @@ function toolChanges(
 ): readonly string[] {
   let called: ReadonlySet<string> | undefined;
   const matters = (name: string, isLater = false): boolean => {
-    // One that came later matters once it was called, since the run can continue without it.
+    // One that came later matters once a model has called it, since the run can continue without it.
     if (!isLater && mayCall(spec, name, ["*"])) return true;
-    called ??= calledTools(journals);
+    called ??= new Set([...calledTools(journals), ...toolsOfLastReplies(journals)]);
     return called.has(name);
   };
   // Tools that cannot be compared count as changed.
@@ -238,16 +240,24 @@ function toolChanges(
 const DECIDES_CALL = /"type":"(?:grant\.requested|call\.decided)"/;
 
 /** The tools of recorded calls that were allowed or asked about: each was a call of the tool as it was then. */
-function calledTools(journals: readonly RunJournal[]): ReadonlySet<string> {
+function calledTools(journals: readonly RunJournal[]): readonly string[] {
   const events = journals.flatMap(({ runId, records }) =>
     records.flatMap((record) => (DECIDES_CALL.test(record.events) ? readEvents(runId, record) : [])),
   );
-  return new Set(
-    events.flatMap(({ type, data }) => {
-      if (type === "grant.requested") return [textAt(data.body ?? null, "tool")];
-      return type === "call.decided" && data.verdict === "approved" ? [textAt(data, "tool")] : [];
-    }),
-  );
+  return events.flatMap(({ type, data }) => {
+    if (type === "grant.requested") return [textAt(data.body ?? null, "tool")];
+    return type === "call.decided" && data.verdict === "approved" ? [textAt(data, "tool")] : [];
+  });
+}
+
+/** The tools of calls that may not be decided yet. */
+function toolsOfLastReplies(journals: readonly RunJournal[]): readonly string[] {
+  return journals.flatMap(({ records }) => {
+    const last = records.findLast(({ phase, stepId }) => phase === "done" && parseAgentStep(stepId)?.kind === "model");
+    const read = last === undefined ? undefined : parseStoredJson(last.value);
+    const content = read?.ok === true ? field(field(read.value, "reply"), "content") : undefined;
+    return Array.isArray(content) ? content.map((part: Json) => textAt(part, "toolName")) : [];
+  });
 }
 
 function toolsChanged(runId: string, changed: readonly string[]): SluiceError {

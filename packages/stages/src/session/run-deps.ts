@@ -198,12 +198,24 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return byState;
   };
 
+  /** The keys of models that pipelines may name which are made later. One that cannot be resolved is refused where it is named. */
+  const laterKeys = async ({ later }: PipelineDemands): Promise<readonly string[]> => {
+    const keys = later.map(([state, model]) =>
+      models.of(state, model).then(
+        ({ secrets }) => secrets,
+        () => [],
+      ),
+    );
+    return (await Promise.all(keys)).flat();
+  };
+
   /** A pipeline that is made during a run has what the run has, and the models that it names. */
   const admit = async (
     live: LiveTools,
     isCapped: boolean,
     answers: AnswerRule,
     known: readonly string[],
+    filter: SecretFilter,
     made: PipelineSpec,
   ): Promise<JsonObject> => {
     const problems = checkSession(made, { tools: [...live.keys()], kinds: executors.kinds });
@@ -216,6 +228,18 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);
     await held.proveFor(made, demands.hasWalledStates);
     const resolved = [...own.values()].flat();
+    const keys = sessionSecrets(env, {
+      ...named,
+      values: resolved.flatMap(({ secrets }) => secrets),
+      given: new Map(demands.keys),
+    });
+    const [, key] = [...keys.known].find(([value]) => filter.text(value) === value) ?? [];
+    if (key !== undefined)
+      throw new SluiceError(
+        "Validation",
+        "session_invalid",
+        `pipeline ${made.id} cannot run in this session: it uses a key (${key}) that is no known secret of the run; list its variable in the session's secrets, or its model in models of the state that makes the pipeline`,
+      );
     // The run's protected files are known from its start.
     const open = startedAgents(resolved)
       .flatMap((one) => startedFiles(one, root))
@@ -248,7 +272,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
     if (declared.size > 0) refuseUnusableSecrets(spec, declared, env, serverEnv);
     const { filter, known, childEnv } = secretsOf({
-      values: all.flatMap((model) => model.secrets),
+      values: [
+        ...all.flatMap((model) => model.secrets),
+        ...(demands.later.length === 0 ? [] : await laterKeys(demands)),
+      ],
       given: new Map([...demands.keys, ...(await tools.keys())]),
       declared: [...declared.keys()],
     });
@@ -271,7 +298,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
     const protectedNow = protectedPaths(readsSkills, all);
     const own = {
-      admit: admit.bind(undefined, live, capped.length > 0, answers, protectedNow),
+      admit: admit.bind(undefined, live, capped.length > 0, answers, protectedNow, filter),
       tools: live,
       env: childEnv,
       secrets: filter,
@@ -341,7 +368,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const { deps } = await of(spec, newRunId(), { any: false, unwalled: false });
     const shown = pipelinesWithin(spec).flatMap((one) => {
       const states = prepareStates(one, deps.tools);
-      return [...agentsOf(one)].flatMap(([id, agent]) => shownTools(states.get(id)?.offer ?? NO_TOOLS, agent));
+      const own = [...agentsOf(one)].flatMap(([id, agent]) => shownTools(states.get(id)?.offer ?? NO_TOOLS, agent));
+      // Pipelines that a state makes may call what it may.
+      const makers = [...states.values()].filter(({ state }) => state.models !== undefined);
+      return [...own, ...makers.flatMap(({ offer }) => offer.tools.filter(({ allowed }) => allowed))];
     });
     const byName = new Map(shown.map((tool) => [tool.name, tool]));
     return [...byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -400,6 +430,12 @@ function providerFaultsOf({ retry, onProviderFault }: SessionOptions, { folder }
   };
 }
 
+function modelsOfMade(spec: PipelineSpec): PipelineDemands["later"] {
+  return pipelinesWithin(spec).flatMap(({ states }) =>
+    [...states].flatMap(([id, state]) => (state.models ?? []).map((model) => [id, model] as const)),
+  );
+}
+
 function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {
   // Every tool gets it, and the gate compares every path with it.
   return Object.freeze(folder === undefined ? { root } : { root, store: folder });
@@ -430,6 +466,8 @@ interface PipelineDemands {
   /** Names of the secrets of its commands, each with a state that declares it. */
   readonly declared: ReadonlyMap<string, string>;
   readonly keys: ReturnType<typeof keysOfStates>;
+  /** Models that pipelines may name which its states make during the run, each with a state. */
+  readonly later: readonly (readonly [state: string, model: string])[];
   readonly hasWalledStates: boolean;
 }
 
@@ -446,6 +484,7 @@ function pipelineDemands(): (spec: PipelineSpec) => PipelineDemands {
       capped: costCappedAgents(spec),
       declared: declaredSecrets(spec),
       keys: keysOfStates(spec),
+      later: modelsOfMade(spec),
       hasWalledStates: runsInSandbox(spec),
     };
     known.set(spec, now);

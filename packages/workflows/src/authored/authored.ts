@@ -87,6 +87,7 @@ export function authored(
       problems: report.problems,
       templates: { brief: template.references },
       owns: [...own, ...others],
+      models: rules.models,
       parts: {
         brief: { data: brief },
         approval,

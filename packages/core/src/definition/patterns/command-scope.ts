@@ -47,6 +47,13 @@ export function readCommandScope(scope: string): ScopeReading<CommandScope> {
   const [start, folder] = IN_FOLDER.exec(text) ?? ["", undefined];
   const words = readWords(text.slice(start.length).replace(WRAPPERS, ""));
   if (!words.ok) return words;
+  const [first, ...others] = words.value;
+  if (first !== undefined && first !== "one" && /^[A-Za-z_]\w*=/.test(first.literal) && others.length > 0)
+    return {
+      ok: false,
+      message: `a rule names a command without variables, and ${first.literal} sets one`,
+      suggestion: "leave it out: lines may set variables that change no program",
+    };
   return folder === undefined ? { ok: true, value: scopeOf(words.value) } : readFolderScope(folder, words.value);
 }
 

@@ -23,7 +23,7 @@ import { outcomeUnknown } from "../../gate/denial.ts";
 import { fileReach, isWalled } from "../../gate/envelope.ts";
 import type { FileEdit, RecoverAnswer, ResultFile, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
 import type { Tool } from "../../gate/tool.ts";
-import { limitsEdits, unmeasuredEdits } from "../../gate/usage.ts";
+import { limitsEdits } from "../../gate/usage.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
@@ -182,15 +182,12 @@ export async function executeToolCall(
   // Only writing calls have an open record, so this does not depend on the tool's current effect.
   if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {
     const answer = await recover(runnable, call, deps);
+    if (answer === "unknown")
+      return finish({ ok: false, output: outcomeUnknown(runnable.call.tool), outcome: "outcome_unknown" });
     if (answer !== "not_started") {
-      // Where the limits came with a resume after its verdict.
-      const isUncounted = runnable.edits === undefined && limitsEdits(of.attempt.execution.state.limits);
-      const edits = isUncounted ? { edits: unmeasuredEdits(runnable.subjects) } : {};
-      if (answer === "unknown")
-        return finish({ ok: false, output: outcomeUnknown(runnable.call.tool), outcome: "outcome_unknown", ...edits });
       const output = "This call took effect before the process was stopped; it was not run again.";
       const notes = answer === "done" ? {} : { notes: maskSecrets(answer.done.notes, deps.secrets) };
-      return finish({ ok: true, output, outcome: "recovered", ...notes, ...edits });
+      return finish({ ok: true, output, outcome: "recovered", ...notes });
     }
   }
   const found = runnable.authorize();

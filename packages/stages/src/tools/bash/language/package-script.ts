@@ -45,15 +45,28 @@ export function packageScript(
 /** The name of the script that a command of a package manager runs. */
 function nameOf(argv: readonly string[]): string | undefined {
   // These options say nothing about the script.
-  const [manager = "", verb = "", name = ""] = argv.filter((word) => !/^(?:-s|--silent|--if-present)$/.test(word));
+  const [program = "", verb = "", name = ""] = argv.filter((word) => !/^(?:-s|--silent|--if-present)$/.test(word));
+  const manager = program.replace(/^(?:\/usr(?:\/local)?)?\/bin\//, "");
   if (!/^(?:npm|pnpm|yarn|bun)$/.test(manager)) return undefined;
   if (verb === "run") return name;
   // `bun test` is a test runner of its own.
   if (verb === "test") return manager === "bun" ? undefined : verb;
   if (manager === "npm") return verb === "t" ? "test" : undefined;
-  // The others run a script by its name alone.
-  return verb;
+  // The others run a script by its name alone, if they have no command of that name.
+  return OWN_COMMANDS.has(verb) ? undefined : verb;
 }
+
+/** The commands of pnpm, Yarn and Bun. */
+const OWN_COMMANDS: ReadonlySet<string> = new Set(
+  (
+    "a add approve-builds audit autoclean bin build c cache cat-file cat-index ci completion config constraints create dedupe deploy " +
+    "dlx doctor env exec explain fetch find-hash generate-lock-entry get getcompletion global help i ignored-builds import info init " +
+    "install install-completion install-test it la licenses link list ll ln login logout ls node npm outdated owner pack patch " +
+    "patch-commit patch-remove plugin plugins pm policies prune publish rb rebuild remove repl rm root search self-update server set " +
+    "setup stage store tag team un uninstall unlink unplug up update upgrade upgrade-interactive version versions view whoami why " +
+    "workspace workspaces x"
+  ).split(" "),
+);
 
 interface PackageScript {
   /** Of its last command. */
