@@ -300,6 +300,8 @@ describe("the key of a model that only a pipeline names which is made during the
       await expect(session({ model: noModel, env }).run(making(own), {})).rejects.toThrow(
         `uses a key (${key}) that is no known secret of the run`,
       );
+    const part = session({ model: noModel, env: { ...env, OTHER_KEY: "correct-horse" }, secrets: ["OTHER_KEY"] });
+    await expect(part.run(making(named), {})).rejects.toThrow("no known secret of the run");
     const knowing = session({
       model: noModel,
       env,

@@ -6,6 +6,7 @@ import { handClock } from "../support/hand-clock.ts";
 
 const call: GuardedCall = {
   tool: "Edit",
+  kind: "agent",
   input: { path: "a" },
   executionId: "plan#1",
   attempt: 1,

@@ -526,7 +526,8 @@ describe("guard hooks", () => {
     const live = session({ model: noModel, tools, onCall: meddling });
     const { runId } = await live.run(one(state), task);
     const [decided] = dataOf(await eventsOf(live.host, runId), "call.decided");
-    const call = { tool: "Note", input: { b: 1, a: [2] }, executionId: "one#1", attempt: 1, proposalId: "t1.c0" };
+    const about = { tool: "Note", input: { b: 1, a: [2] }, kind: "work" };
+    const call = { ...about, executionId: "one#1", attempt: 1, proposalId: "t1.c0" };
     expect(seen).toEqual([{ ...call, argsDigest: decided?.argsDigest, approvedBy: "envelope" }, 1, true, true]);
     expect(ran).toEqual([["Note", { a: [2], b: 1 }]]);
   });

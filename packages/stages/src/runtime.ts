@@ -1,6 +1,6 @@
 // What Sluice's own packages share. Not covered by the promises of the other entries, and not loaded with a session.
 
-export { agentsOf, agentsWithin, providerOptionProblems } from "./agent/agent-spec.ts";
+export { agentsOf, agentsWithin, MODEL_KINDS, providerOptionProblems } from "./agent/agent-spec.ts";
 export { forkPointBefore } from "./history/fork.ts";
 export { JOURNAL_VERSION } from "./history/run-started.ts";
 export { durationText } from "./kinds/duration.ts";

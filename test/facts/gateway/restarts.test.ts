@@ -1,7 +1,10 @@
-import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { done, pipeline } from "@sluice/core";
+import { createHost, createMemoryJournals, type MemoryJournals } from "@sluice/core/host";
+import { authored, authoredExecutor, runInput } from "@sluice/workflows";
 import { expect, test } from "vitest";
-import { ask, gatewayRun, leave, PLAN_FIRST, pipelineOf } from "../../support/gateway.ts";
+import { ask, type GatewaySetUp, gatewayRun, leave, PLAN_FIRST, pipelineOf } from "../../support/gateway.ts";
 import { until } from "../../support/mcp.ts";
+import { json } from "../../support/run-kit.ts";
 import { tempFolder } from "../../support/tools.ts";
 
 test("a run that its agent left continues in another process, in the same phase", async () => {
@@ -26,6 +29,21 @@ test("a run that its agent left continues in another process, in the same phase"
   expect(await second.ended).toMatchObject({ status: "completed" });
 });
 
+/** A person, in another process, approves the call that a run waits for. */
+async function approve(memory: MemoryJournals): Promise<void> {
+  const person = createHost(memory.connect());
+  const [request] = await person.requests();
+  if (request === undefined) throw new Error("no request is open");
+  const { requestId, digest } = request;
+  await person.signal(request.runId, {
+    name: `request/${requestId}`,
+    payload: { kind: "approve", digest },
+    digest,
+    by: "test",
+  });
+  await person.close();
+}
+
 test("a call of a tool that no state lists runs when it is made again in another process, after a person has approved it", async () => {
   const folder = tempFolder();
   const memory = createMemoryJournals();
@@ -44,17 +62,7 @@ test("a call of a tool that no state lists runs when it is made again in another
   const { runId = "" } = first;
   await first.close();
   expect((await asked.answer).ok).toBe(false);
-  const person = createHost(memory.connect());
-  const [request] = await person.requests();
-  if (request === undefined) throw new Error("no request is open");
-  const { requestId, digest } = request;
-  await person.signal(runId, {
-    name: `request/${requestId}`,
-    payload: { kind: "approve", digest },
-    digest,
-    by: "test",
-  });
-  await person.close();
+  await approve(memory);
   const second = gatewayRun({
     pipeline,
     root: folder.root,
@@ -65,3 +73,60 @@ test("a call of a tool that no state lists runs when it is made again in another
   expect(await ask(second, write.tool, write.input)).toMatchObject({ ok: true });
   expect(folder.text("a.txt")).toBe("written\n");
 });
+
+test("an approved call of a pipeline that the agent wrote runs when it is made again in another process, whatever the tool", async () => {
+  const { folder, asked, resumed } = await writtenAndApproved("w");
+  expect(await ask(resumed, asked.tool, asked.input)).toMatchObject({ ok: true });
+  expect(folder.text("a.txt")).toBe("x");
+});
+
+test.each(["w", "auto"])(
+  "an approved call of a pipeline that the agent wrote, in a state called %s, does not run in another process unless the agent makes it again",
+  async (name) => {
+    const { folder, resumed } = await writtenAndApproved(name);
+    await ask(resumed, "get_state");
+    await leave(resumed, "DONE");
+    expect(await resumed.ended).toMatchObject({ status: "completed" });
+    expect(() => folder.text("a.txt")).toThrow("ENOENT");
+  },
+);
+
+/** A run whose agent wrote a pipeline with one state and made a call there that a person approved after the gateway had closed. */
+async function writtenAndApproved(name: string) {
+  const folder = tempFolder();
+  const memory = createMemoryJournals();
+  const outer = pipeline({
+    id: "outer",
+    input: runInput,
+    stages: { auto: authored({ allow: { tools: ["Read"] }, approval: "never" }) },
+    initial: "auto",
+    next: { auto: ({ output }) => done(json(output)) },
+  });
+  const document = {
+    id: "made",
+    initial: name,
+    states: {
+      [name]: { allowed_tools: ["Read"], instructions: "Write.", on: { DONE: "done" } },
+      done: { type: "final" },
+    },
+  };
+  const opened = (more: Partial<GatewaySetUp>) =>
+    gatewayRun({
+      pipeline: outer,
+      root: folder.root,
+      host: createHost(memory.connect()),
+      session: { executors: [authoredExecutor] },
+      wait: true,
+      ...more,
+    });
+  const first = opened({});
+  await ask(first, "transition", { event: "create_pipeline", data: { document } });
+  const call = { tool: "Write", input: { file_path: "a.txt", content: "x" } };
+  const answer = first.call(call).answer;
+  await until(() => first.now().status === "waiting");
+  const { runId = "" } = first;
+  await first.close();
+  expect((await answer).ok).toBe(false);
+  await approve(memory);
+  return { folder, asked: call, resumed: opened({ resume: runId }) };
+}

@@ -49,7 +49,7 @@ export interface KindFacts {
   readonly runs?: readonly { readonly pipeline: string; readonly spec?: PipelineSpec }[];
   /** Pipelines of its own that its executor runs, besides those of `pipelines`. */
   readonly owns?: readonly PipelineSpec[];
-  /** Models that pipelines may name which its executor makes during the run. Their keys are known secrets of the run from its start. */
+  /** Models that pipelines may name which its executor makes during the run; `[]` for the session's only. Their keys are known secrets. */
   readonly models?: readonly string[];
   /** The context paths that its templates read, by the option that holds them. */
   readonly templates?: Readonly<Record<string, readonly TemplateReference[]>>;

@@ -70,6 +70,8 @@ export type GuardHook = (call: GuardedCall, ctx: StageContext) => undefined | Ve
 export interface GuardedCall {
   readonly tool: string;
   readonly input: Json;
+  /** The kind of the state that makes it, such as `agent`. */
+  readonly kind: string;
   readonly executionId: string;
   readonly attempt: number;
   readonly proposalId: string;

@@ -124,7 +124,7 @@ export interface Policy extends HardLimits, Cleaning, OtherStages {
   /** What the model can do instead, as part of a denial. */
   readonly alternatives: Alternatives;
   /** Checks every allowed call; see `runGuardHooks`. */
-  readonly hooks?: (call: GuardedCall) => Promise<GuardVerdict>;
+  readonly hooks?: (call: Omit<GuardedCall, "kind">) => Promise<GuardVerdict>;
   /** The hard limits of the stage that count, besides those on paths and commands. */
   readonly limits?: StateLimits | undefined;
   /** Of the calls before this one; its repeats include this call. Without it, nothing counts. */

@@ -9,9 +9,9 @@ import {
   type ToolEffect,
   type ToolResult,
 } from "@sluice/core";
-import { messageOf, parseExecutionId, pipelinesWithin, visible } from "@sluice/core/runtime";
+import { messageOf, visible } from "@sluice/core/runtime";
 import type { OutsideAgent, RunHandle, RunResult, Session, SessionOptions } from "@sluice/stages";
-import { agentsWithin } from "@sluice/stages/runtime";
+import { MODEL_KINDS } from "@sluice/stages/runtime";
 import { agentModel } from "./agent-model.ts";
 import { Exchange } from "./exchange.ts";
 import type { CallReply, GatewayRun, GatewayTool, PendingCall, PhaseNow } from "./gateway-run-types.ts";
@@ -38,24 +38,6 @@ export interface GatewayRunOptions {
   readonly resumes?: string;
 }
 
-/** Whether an execution is of a state that runs no model: its calls are its kind's own, and none of the agent's. */
-function runsNoModel(spec: PipelineSpec): (executionId: string) => boolean {
-  const agents = new Set(agentsWithin(spec).map(([id]) => id));
-  const others = pipelinesWithin(spec).flatMap(({ states }) => [...states.keys()].filter((id) => !agents.has(id)));
-  return (executionId) => others.includes(parseExecutionId(executionId).state);
-}
-
-/** The tools that complete the states of a pipeline, by the names of the states. */
-function completionTools(spec: PipelineSpec): ReadonlyMap<string, ReadonlySet<string>> {
-  const tools = new Map<string, Set<string>>();
-  for (const [id, { completionTool }] of agentsWithin(spec)) {
-    const known = tools.get(id) ?? new Set<string>();
-    if (completionTool !== undefined) known.add(completionTool);
-    tools.set(id, known);
-  }
-  return tools;
-}
-
 /** Opens a run for an agent of another program. Nothing starts before the agent's first call. */
 export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   const { pipeline, agent, begin, wait, native, resumes, clock = systemClock } = options;
@@ -78,12 +60,11 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     isOver: async (runId) => (await session.host.get(runId))?.end !== undefined,
     onPhase: notify,
   });
-  const isOther = runsNoModel(pipeline.spec);
-  const completionsOf = completionTools(pipeline.spec);
   const model = agentModel(agent, (turn) => exchange.next(turn));
   const session = options.session({
     traffic: { model: async () => model, files: [] },
-    onCall: (call, ctx) => (isOther(call.executionId) ? undefined : exchange.guard(call, ctx)),
+    // The calls of states of other kinds are none of the agent's.
+    onCall: (call, ctx) => (MODEL_KINDS.has(call.kind) ? exchange.guard(call, ctx) : undefined),
     // An agent works on one state after the other.
     maxParallel: 1,
     ...(native === undefined ? {} : { tools: native((call, input) => exchange.handOver(call, input)) }),
@@ -110,11 +91,10 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     const earlier = await lastCalls(session.host, runId);
     const kept = earlier.filter(({ tool, hasEnded }) => !hasEnded || effects.get(tool) !== "read");
     exchange.adopt(
-      kept.map((call) => {
+      kept.map(({ isJudged, ...call }) => {
         if (call.tool === TRANSITION) return { ...call, native: false };
-        const completions = completionsOf.get(parseExecutionId(call.executionId).state);
-        // Of a state that a pipeline has which was made during the run, only the tools of the others are known.
-        const isWork = effects.has(call.tool) || completions?.has(call.tool) === false;
+        // Any other call that was not judged may complete a state.
+        const isWork = effects.has(call.tool) || isJudged;
         return isWork ? { ...call, native: native !== undefined } : { ...asTransition(call), native: false };
       }),
     );

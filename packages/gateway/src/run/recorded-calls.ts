@@ -1,7 +1,7 @@
 // Calls of an agent as the journal has them.
 
-import type { Json, RunHost } from "@sluice/core";
-import { textField } from "@sluice/core/runtime";
+import type { JournalRecord, Json, RunHost } from "@sluice/core";
+import { parseAttemptStep, readVerdicts, textField } from "@sluice/core/runtime";
 import { type TranscriptEntry, transcriptEntries } from "@sluice/stages";
 
 /** Where a run has a call. */
@@ -22,6 +22,11 @@ export interface EarlierCall extends RecordedCallPlace {
   /** Whether it had ended when the run was resumed. */
   readonly hasEnded: boolean;
 }
+/** The same, as the journal has it. */
+export interface LastCall extends Omit<EarlierCall, "native"> {
+  /** Whether the gate was asked about it, as about no call that completes a state. */
+  readonly isJudged: boolean;
+}
 
 type Journals = Pick<RunHost, "tree" | "records" | "get">;
 
@@ -34,24 +39,25 @@ export async function recordedResult(
   const isIt = (entry: TranscriptEntry): boolean =>
     "callId" in entry && entry.callId === callId && entry.executionId === executionId && entry.attempt === attempt;
   const isCall = (entry: TranscriptEntry): boolean => entry.kind === "call" && isIt(entry);
-  const entries = await latestEntries(host, runId, isCall);
+  const { entries } = await latestEntries(host, runId, isCall);
   const at = entries.findLastIndex(isCall);
   const found = at < 0 ? undefined : entries.slice(at).findLast((entry) => entry.kind === "result" && isIt(entry));
   return found?.kind === "result" ? { ok: found.ok, output: found.output } : undefined;
 }
 
 /** The calls of the last turn of every run of the tree that is not over, except those that were refused. */
-export async function lastCalls(host: Journals, rootId: string): Promise<readonly Omit<EarlierCall, "native">[]> {
-  const calls: Omit<EarlierCall, "native">[] = [];
+export async function lastCalls(host: Journals, rootId: string): Promise<readonly LastCall[]> {
+  const calls: LastCall[] = [];
   for (const { runId } of await host.tree(rootId)) {
     if ((await host.get(runId))?.end !== undefined) continue;
-    const entries = await latestEntries(host, runId, ({ kind }) => kind === "call");
+    const { entries, records } = await latestEntries(host, runId, ({ kind }) => kind === "call");
     const last = entries.findLast(({ kind }) => kind === "call");
     if (last === undefined) continue;
     const ofTurn = entries.filter(
       ({ executionId, attempt, turn }) =>
         executionId === last.executionId && attempt === last.attempt && turn === last.turn,
     );
+    const judged = new Set(records.flatMap((record) => judgedIn(record, last)));
     for (const entry of ofTurn) {
       if (entry.kind !== "call" || entry.input === undefined) continue;
       const { callId, tool, input, executionId, attempt, turn } = entry;
@@ -59,10 +65,20 @@ export async function lastCalls(host: Journals, rootId: string): Promise<readonl
       const result = ofTurn.findLast((one) => one.kind === "result" && one.callId === callId);
       if (result?.kind === "result" && isRefusal(result)) continue;
       const hasEnded = result !== undefined;
-      if (Number.isInteger(index)) calls.push({ runId, executionId, attempt, turn, index, tool, input, hasEnded });
+      if (!Number.isInteger(index)) continue;
+      calls.push({ runId, executionId, attempt, turn, index, tool, input, hasEnded, isJudged: judged.has(callId) });
     }
   }
   return calls;
+}
+
+/** The ids of the calls of a turn that the gate was asked about in a record. */
+function judgedIn({ stepId, value }: JournalRecord, of: TranscriptEntry): readonly string[] {
+  const step = parseAttemptStep(stepId);
+  if (step?.kind !== "calls" || step.part !== "verdicts") return [];
+  const { executionId, attempt, turn } = step;
+  if (executionId !== of.executionId || attempt !== of.attempt || turn !== of.turn) return [];
+  return (readVerdicts(value) ?? []).map(({ id }) => id);
 }
 
 /** A refusal has changed nothing, so the call can simply be made again. */
@@ -83,21 +99,29 @@ const REFUSALS: ReadonlySet<string> = new Set([
   "unknown_tool",
 ]);
 
-/** The end of a run's transcript, back to an entry that `includes` wants, if it has one. */
+interface LatestEntries {
+  readonly entries: readonly TranscriptEntry[];
+  readonly records: readonly JournalRecord[];
+}
+
+/** The end of a run's transcript, back to an entry that `includes` wants, if it has one, and the records that it is read from. */
 async function latestEntries(
   host: Journals,
   runId: string,
   includes: (entry: TranscriptEntry) => boolean,
-): Promise<readonly TranscriptEntry[]> {
+): Promise<LatestEntries> {
   const run = (await host.tree(runId)).find((one) => one.runId === runId);
-  if (run === undefined) return [];
-  let entries: readonly TranscriptEntry[] = [];
-  for (let end = run.records; end > 0; end -= STRIDE) {
+  let latest: LatestEntries = { entries: [], records: [] };
+  for (let end = run?.records ?? 0; end > 0; end -= STRIDE) {
     const from = Math.max(0, end - STRIDE);
-    entries = [...transcriptEntries(runId, await host.records(runId, from, end - from)), ...entries];
-    if (entries.some(includes)) break;
+    const read = await host.records(runId, from, end - from);
+    latest = {
+      entries: [...transcriptEntries(runId, read), ...latest.entries],
+      records: [...read, ...latest.records],
+    };
+    if (latest.entries.some(includes)) break;
   }
-  return entries;
+  return latest;
 }
 
 /** How many records are read at once. */

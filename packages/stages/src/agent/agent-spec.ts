@@ -36,7 +36,7 @@ export function readAgent({ kind, options }: StateSpec): AgentSpec {
 }
 
 /** The kinds of states whose options are an `AgentSpec`. */
-const MODEL_KINDS: ReadonlySet<string> = new Set(["agent", "router", "orchestrator"]);
+export const MODEL_KINDS: ReadonlySet<string> = new Set(["agent", "router", "orchestrator"]);
 
 /** The states of a pipeline that call a model, by id. Throws the error of `readAgent`. */
 export function agentsOf({ states }: PipelineSpec): ReadonlyMap<string, AgentSpec> {

@@ -215,7 +215,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     isCapped: boolean,
     answers: AnswerRule,
     known: readonly string[],
-    filter: SecretFilter,
+    secrets: ReadonlyMap<string, string>,
     made: PipelineSpec,
   ): Promise<JsonObject> => {
     const problems = checkSession(made, { tools: [...live.keys()], kinds: executors.kinds });
@@ -233,12 +233,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       values: resolved.flatMap(({ secrets }) => secrets),
       given: new Map(demands.keys),
     });
-    const [, key] = [...keys.known].find(([value]) => filter.text(value) === value) ?? [];
+    const [, key] = [...keys.known].find(([value]) => !secrets.has(value)) ?? [];
     if (key !== undefined)
       throw new SluiceError(
         "Validation",
         "session_invalid",
-        `pipeline ${made.id} cannot run in this session: it uses a key (${key}) that is no known secret of the run; list its variable in the session's secrets, or its model in models of the state that makes the pipeline`,
+        `pipeline ${made.id} cannot run in this session: it uses a key (${key}) that is no known secret of the run; list its model in models of the state that makes the pipeline, or the variable of a key of at least ${SHORTEST_SECRET} characters in the session's secrets`,
       );
     // The run's protected files are known from its start.
     const open = startedAgents(resolved)
@@ -298,7 +298,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
     const protectedNow = protectedPaths(readsSkills, all);
     const own = {
-      admit: admit.bind(undefined, live, capped.length > 0, answers, protectedNow, filter),
+      admit: admit.bind(undefined, live, capped.length > 0, answers, protectedNow, known),
       tools: live,
       env: childEnv,
       secrets: filter,
@@ -432,7 +432,9 @@ function providerFaultsOf({ retry, onProviderFault }: SessionOptions, { folder }
 
 function modelsOfMade(spec: PipelineSpec): PipelineDemands["later"] {
   return pipelinesWithin(spec).flatMap(({ states }) =>
-    [...states].flatMap(([id, state]) => (state.models ?? []).map((model) => [id, model] as const)),
+    [...states].flatMap(([id, { models }]) =>
+      models === undefined ? [] : [undefined, ...models].map((model) => [id, model] as const),
+    ),
   );
 }
 
@@ -466,8 +468,8 @@ interface PipelineDemands {
   /** Names of the secrets of its commands, each with a state that declares it. */
   readonly declared: ReadonlyMap<string, string>;
   readonly keys: ReturnType<typeof keysOfStates>;
-  /** Models that pipelines may name which its states make during the run, each with a state. */
-  readonly later: readonly (readonly [state: string, model: string])[];
+  /** Models that pipelines may use which its states make during the run, each with a state; undefined stands for the session's. */
+  readonly later: readonly (readonly [state: string, model: string | undefined])[];
   readonly hasWalledStates: boolean;
 }
 

@@ -325,7 +325,8 @@ class AttemptScope implements ActScope {
   get runChildren(): ActScope["runChildren"] {
     const { execution, executionId, number, slot } = this.#attempt;
     const around = (hook: GuardHook): GuardHook => {
-      return (call) => hook({ ...call, executionId, attempt: number }, this.#attempt.contextNow(this.#entry));
+      const { kind } = execution.state;
+      return (call) => hook({ ...call, kind, executionId, attempt: number }, this.#attempt.contextNow(this.#entry));
     };
     return (name, children) =>
       this.#work.during(async () => {

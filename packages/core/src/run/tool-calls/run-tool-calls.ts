@@ -163,7 +163,10 @@ function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext[
     },
     ...(guards.length === 0
       ? {}
-      : { hooks: (call) => runGuardHooks(guards, call, attempt.contextNow(entry), { clock, signal }) }),
+      : {
+          hooks: (call) =>
+            runGuardHooks(guards, { ...call, kind: state.kind }, attempt.contextNow(entry), { clock, signal }),
+        }),
     mask: secrets.text,
     redact: redactJson,
   };
