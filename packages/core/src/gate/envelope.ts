@@ -293,9 +293,11 @@ function optionFault(
 }
 
 /** A command as its line spells it: the gate sees a program of the workspace by its path from the root. */
-function inFolder([program = "", ...words]: readonly string[], folder = "", root: string): readonly string[] {
-  const start = `./${insideRoot(root, folder) ?? ""}/`;
-  return [program.startsWith(start) ? `./${program.slice(start.length)}` : program, ...words];
+function inFolder(argv: readonly string[], folder: string | undefined, root: string): readonly string[] {
+  const place = folder === undefined ? undefined : insideRoot(root, folder);
+  if (place === undefined) return argv;
+  const start = `./${place}/`;
+  return argv.map((word, at) => (at === 0 && word.startsWith(start) ? `./${word.slice(start.length)}` : word));
 }
 
 /** A scope of all files. */

@@ -120,24 +120,22 @@ function riskyInScript(
   end: number,
   [script, ...called]: readonly (readonly string[])[],
 ): Word | undefined {
-  // npm takes the options in front of `--`, and passes on the other words.
   const texts = textsOf(words);
   // Bun also runs a file of that name.
   const name = words[end - 1];
   if (texts[0] === "bun" && name?.isFree === true && (script === undefined || /[./]/.test(name.text))) return name;
-  const dash = texts.indexOf("--");
-  const passedOn = texts[0] !== "npm" ? end : dash === -1 ? words.length : dash + 1;
-  const added = words.filter(({ text }, at) => at >= passedOn || (at >= end && !text.startsWith("-")));
+  // npm does not pass it on.
+  const dash = texts[0] === "npm" ? texts.indexOf("--") : -1;
+  const added = words.filter((_, at) => at >= end && at !== dash);
   // Behind `;`, they would be a command of their own.
   if (script?.length === 0) return added.find(({ isFree }) => isFree);
   if (script !== undefined && (isKnownScript(script) || scriptLength(script, true) > 0))
     return riskyIn([...script.map((text) => ({ text, isFree: false })), ...added], called);
-  const line = words.filter((word, at) => at < end || added.includes(word));
-  const { command = NO_WORDS } = knownCommand(textsOf(line)) ?? {};
+  const { command = NO_WORDS } = knownCommand(texts) ?? {};
   const last = script?.at(-1);
   // The value of an option, such as `-c`, may be a file of settings.
   const isOpen = last?.startsWith("-") === true && takenBy(last, command) > 0;
-  return riskyOf(line, isOpen ? NO_WORDS : command, end);
+  return riskyOf(words, isOpen ? NO_WORDS : command, end);
 }
 
 function isKnownScript(script: readonly string[]): boolean {
