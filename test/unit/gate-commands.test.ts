@@ -104,9 +104,15 @@ describe("a listed command", () => {
     ["cd android && ./gradlew *", "./android/gradlew test --info", "/ws/android"],
     ["cd api && .venv/bin/pytest *", "./api/.venv/bin/pytest -k x tests", "/ws/api"],
     ["cd web && node_modules/.bin/vitest *", "./web/node_modules/.bin/vitest run -t x", "/ws/web"],
+    ["cd web && npx vitest *", "npx vitest -t x", "/ws/web"],
   ])("of the rule %s gets the words that its program takes, as it does in the root: %s", (rule, line, folder) => {
     expect(bash([`Bash(${rule})`], command(line, { folder }))).toBe("envelope");
     expect(bash([`Bash(${rule})`], command(`${line} --weird`, { folder }))).toBe("ask");
+  });
+
+  test("of a program below the root is no known one", () => {
+    for (const program of ["./undefined/node_modules/.bin/vitest", "./web/node_modules/.bin/vitest"])
+      expect(bash([`Bash(${program} *)`], command(`${program} -t x`))).toBe("ask");
   });
 
   test("in another folder is refused with a rule that would allow it, unless another stage may write all files", () => {

@@ -124,8 +124,8 @@ function riskyInScript(
   // Bun also runs a file of that name.
   const name = words[end - 1];
   if (texts[0] === "bun" && name?.isFree === true && (script === undefined || /[./]/.test(name.text))) return name;
-  // npm does not pass it on.
-  const dash = texts[0] === "npm" ? texts.indexOf("--") : -1;
+  // npm does not pass it on; others do, which makes no difference here.
+  const dash = texts.indexOf("--");
   const added = words.filter((_, at) => at >= end && at !== dash);
   // Behind `;`, they would be a command of their own.
   if (script?.length === 0) return added.find(({ isFree }) => isFree);
