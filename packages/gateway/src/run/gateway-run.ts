@@ -74,7 +74,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   let listed: Promise<readonly GatewayTool[]> | undefined;
   const tools = (): Promise<readonly GatewayTool[]> => (listed ??= listTools());
   const listTools = async (): Promise<readonly GatewayTool[]> => {
-    const offered = await session.tools(pipeline);
+    const offered = await session.tools(pipeline, resumes === undefined ? {} : { resumes });
     effects = new Map(offered.map(({ name, effect }) => [name, effect]));
     const work = offered.map(({ name, description, inputSchema, effect }) => ({
       name,

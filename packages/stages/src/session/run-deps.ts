@@ -364,8 +364,13 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   };
 
   /** The tools that states of a pipeline may call. Starts the MCP servers that it needs. */
-  const toolsOf = async (spec: PipelineSpec): Promise<readonly AvailableTool[]> => {
-    const { deps } = await of(spec, newRunId(), { any: false, unwalled: false });
+  const toolsOf = async (
+    spec: PipelineSpec,
+    runId = newRunId(),
+    rules: RunRules = { any: false, unwalled: false },
+    journals: readonly RunJournal[] = [],
+  ): Promise<readonly AvailableTool[]> => {
+    const { deps } = await of(spec, runId, rules, journals);
     const shown = pipelinesWithin(spec).flatMap((one) => {
       const states = prepareStates(one, deps.tools);
       const own = [...agentsOf(one)].flatMap(([id, agent]) => shownTools(states.get(id)?.offer ?? NO_TOOLS, agent));

@@ -91,8 +91,14 @@ export interface Session {
    * Validation `message_invalid`, Session `run_unknown` and `run_finished`.
    */
   message(runId: string, text: string, options?: MessageOptions): Promise<void>;
-  /** The tools that agents of a pipeline may call, by name. Starts the MCP servers that it needs. */
-  tools(pipeline: { readonly spec: PipelineSpec }): Promise<readonly AvailableTool[]>;
+  /**
+   * The tools that agents of a pipeline may call, by name. Starts the MCP servers that it needs. For a run that `resumes` is about, it
+   * throws as its resume would if that would start them in another workspace, mode or sandbox.
+   */
+  tools(
+    pipeline: { readonly spec: PipelineSpec },
+    options?: { readonly resumes?: string },
+  ): Promise<readonly AvailableTool[]>;
   /** Adds an interactor. Returns a function that removes it. */
   attach(interactor: Interactor): () => void;
   /**
@@ -159,6 +165,16 @@ export function createSession(options: SessionOptions): Session {
     return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
+  /** What a run has recorded, if this session may continue it. */
+  const resumable = async (spec: PipelineSpec, runId: string) => {
+    const host = hostNow();
+    const journals = await journalsOf(host, runId);
+    const started = refuseVersionMismatch(spec, runId, await readRunStarted(host, runId));
+    refuseWorkspaceMismatch(runId, started, preparation);
+    refuseLowerSandbox(runId, started, preparation);
+    return { journals, rules: recordedRules(started, journals) };
+  };
+
   const resume = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -175,12 +191,8 @@ export function createSession(options: SessionOptions): Session {
     options: ChangeOptions,
   ): Promise<RunTask> => {
     const host = hostNow();
-    const journals = await journalsOf(host, runId);
-    const started = refuseVersionMismatch(spec, runId, await readRunStarted(host, runId));
-    refuseWorkspaceMismatch(runId, started, preparation);
-    refuseLowerSandbox(runId, started, preparation);
+    const { journals, rules } = await resumable(spec, runId);
     const comparison = comparePipeline(spec, runId, journals, options, preparation.clean);
-    const rules = recordedRules(started, journals);
     const run = await preparation.of(spec, runId, rules, journals);
     const changes = comparison.withTools(run.deps);
     const source = options.source === undefined ? {} : { source: options.source };
@@ -281,7 +293,11 @@ export function createSession(options: SessionOptions): Session {
     answer: people.answer,
     message: (runId, text, { kind, by = "api" } = {}) =>
       sendMessage(hostNow(), runId, outgoing.text(text), outgoing.text(by), kind),
-    tools: ({ spec }) => preparation.tools(spec),
+    tools: async ({ spec }, { resumes } = {}) => {
+      if (resumes === undefined) return await preparation.tools(spec);
+      const { rules, journals } = await resumable(spec, resumes);
+      return await preparation.tools(spec, resumes, rules, journals);
+    },
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };
