@@ -44,6 +44,21 @@ async function approve(memory: MemoryJournals): Promise<void> {
   await person.close();
 }
 
+test("a run whose pipeline has changed is refused before its tools are listed", async () => {
+  const folder = tempFolder();
+  const memory = createMemoryJournals();
+  const of = (pipeline: GatewaySetUp["pipeline"], more: Partial<GatewaySetUp> = {}) =>
+    gatewayRun({ pipeline, root: folder.root, host: createHost(memory.connect()), ...more });
+  const first = of(await pipelineOf(PLAN_FIRST));
+  await ask(first, "get_state");
+  const { runId = "" } = first;
+  await first.close();
+  const other = of(await pipelineOf({ ...PLAN_FIRST, context: { more: 1 } }), { resume: runId });
+  await expect(other.tools()).rejects.toMatchObject({ code: "pipeline_changed" });
+  const same = of(await pipelineOf(PLAN_FIRST), { resume: runId });
+  expect((await same.tools()).map(({ name }) => name)).toContain("Read");
+});
+
 test("a call of a tool that no state lists runs when it is made again in another process, after a person has approved it", async () => {
   const folder = tempFolder();
   const memory = createMemoryJournals();

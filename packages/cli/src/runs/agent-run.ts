@@ -61,7 +61,7 @@ export async function openAgentRun(
       openSession({ plan, place, flags, store: host, people, agent: added, protectedPaths }, context).session,
     begin: (session, task = NO_TASK) => plan.begin(session, task),
     ...(native === undefined ? {} : { native: (handOver) => native({ handOver, ...settings }) }),
-    ...(resumes === undefined ? {} : { resumes }),
+    ...(resumes === undefined ? {} : { resumes, allowChanged: flags.allowChanged === true }),
   });
   return {
     run,

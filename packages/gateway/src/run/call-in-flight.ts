@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import type { Json } from "@sluice/core";
+import { field, type Json } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall } from "./gateway-run-types.ts";
 import type { RecordedCallPlace } from "./recorded-calls.ts";
 import type { Thread } from "./transcripts.ts";
+import { TRANSITION } from "./words.ts";
 
 /** A call of the agent, from its arrival until a caller has its answer. */
 export interface CallInFlight {
@@ -57,8 +58,11 @@ export function newCall(call: CallFacts): CallInFlight {
   };
 }
 
+/** A state may take the call of a tool as a transition with its name: both are the same call. */
 export function keyOfCall({ tool, input, native }: CallFacts): string {
-  return JSON.stringify([tool, digestOf(input), native === true]);
+  const [event, data] = tool === TRANSITION ? [field(input, "event"), field(input, "data")] : [];
+  const [name, given] = typeof event === "string" && data !== undefined ? [event, data] : [tool, input];
+  return JSON.stringify([name, digestOf(given), native === true]);
 }
 
 /** The same call made from now on must not get the approval of this one. */

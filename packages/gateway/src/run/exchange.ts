@@ -59,6 +59,8 @@ export interface ExchangeView {
   readonly waiting: OpenQuestion | undefined;
 }
 
+type CallOfRun = Pick<ToolCall, "runId" | "executionId" | "attempt" | "proposalId">;
+
 /** Passes the calls of an agent to its run, as replies of a model, and gives back their results. */
 export class Exchange {
   readonly #options: ExchangeOptions;
@@ -158,12 +160,13 @@ export class Exchange {
   }
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
-  readonly guard: GuardHook = ({ proposalId }, { runId }) =>
-    this.#liveAt(runId, proposalId) === undefined ? { veto: AGENT_GONE } : undefined;
+  readonly guard: GuardHook = (call, { runId }) =>
+    this.#liveAt({ ...call, runId }) === undefined ? { veto: AGENT_GONE } : undefined;
 
   /** Lets the agent's own program run a native call, and waits for its report. */
-  async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
-    const call = this.#liveAt(runId, proposalId);
+  async handOver(made: ToolCall, input: Json): Promise<ToolResult> {
+    const { signal } = made;
+    const call = this.#liveAt(made);
     if (call?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     // The agent has made another call while this one waited for a person.
@@ -189,13 +192,15 @@ export class Exchange {
     }
   }
 
-  /** The call at a place of the run whose result is not known yet. */
-  #liveAt(runId: string, proposalId: string): CallInFlight | undefined {
+  /** The agent's call that a call of the run is, if its result is not known yet. Ids are unique in an attempt only. */
+  #liveAt({ runId, executionId, attempt, proposalId }: CallOfRun): CallInFlight | undefined {
     return [...this.#given.values()].find(
       ({ progress, earlier, place }) =>
         (progress.kind === "given" || progress.kind === "handed") &&
         earlier === undefined &&
         place?.runId === runId &&
+        place.executionId === executionId &&
+        place.attempt === attempt &&
         proposalId === `t${place.turn}.c${place.index}`,
     );
   }

@@ -36,11 +36,13 @@ export interface GatewayRunOptions {
   readonly clock?: Clock;
   /** The run that `begin` resumes. */
   readonly resumes?: string;
+  /** Whether `begin` allows that its pipeline or tools have changed. */
+  readonly allowChanged?: boolean;
 }
 
 /** Opens a run for an agent of another program. Nothing starts before the agent's first call. */
 export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
-  const { pipeline, agent, begin, wait, native, resumes, clock = systemClock } = options;
+  const { pipeline, agent, begin, wait, native, resumes, allowChanged = false, clock = systemClock } = options;
   const listeners = new Set<(now: PhaseNow) => void>();
   const notify = (): void => {
     for (const listener of listeners) listener(now());
@@ -74,7 +76,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   let listed: Promise<readonly GatewayTool[]> | undefined;
   const tools = (): Promise<readonly GatewayTool[]> => (listed ??= listTools());
   const listTools = async (): Promise<readonly GatewayTool[]> => {
-    const offered = await session.tools(pipeline, resumes === undefined ? {} : { resumes });
+    const offered = await session.tools(pipeline, resumes === undefined ? {} : { resumes, allowChanged });
     effects = new Map(offered.map(({ name, effect }) => [name, effect]));
     const work = offered.map(({ name, description, inputSchema, effect }) => ({
       name,

@@ -92,12 +92,12 @@ export interface Session {
    */
   message(runId: string, text: string, options?: MessageOptions): Promise<void>;
   /**
-   * The tools that agents of a pipeline may call, by name. Starts the MCP servers that it needs. For a run that `resumes` is about, it
-   * throws as its resume would if that would start them in another workspace, mode or sandbox.
+   * The tools that agents of a pipeline may call, by name. Starts the MCP servers that it needs. If they are those of a run that will be
+   * resumed with these options, it throws as the resume would before it starts a server.
    */
   tools(
     pipeline: { readonly spec: PipelineSpec },
-    options?: { readonly resumes?: string },
+    options?: ChangeOptions & { readonly resumes?: string },
   ): Promise<readonly AvailableTool[]>;
   /** Adds an interactor. Returns a function that removes it. */
   attach(interactor: Interactor): () => void;
@@ -165,14 +165,15 @@ export function createSession(options: SessionOptions): Session {
     return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
-  /** What a run has recorded, if this session may continue it. */
-  const resumable = async (spec: PipelineSpec, runId: string) => {
+  /** What a run has recorded, if this session may continue it, as far as is known before a server is started. */
+  const resumable = async (spec: PipelineSpec, runId: string, options: ChangeOptions) => {
     const host = hostNow();
     const journals = await journalsOf(host, runId);
     const started = refuseVersionMismatch(spec, runId, await readRunStarted(host, runId));
     refuseWorkspaceMismatch(runId, started, preparation);
     refuseLowerSandbox(runId, started, preparation);
-    return { journals, rules: recordedRules(started, journals) };
+    const comparison = comparePipeline(spec, runId, journals, options, preparation.clean);
+    return { journals, comparison, rules: recordedRules(started, journals) };
   };
 
   const resume = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
@@ -191,8 +192,7 @@ export function createSession(options: SessionOptions): Session {
     options: ChangeOptions,
   ): Promise<RunTask> => {
     const host = hostNow();
-    const { journals, rules } = await resumable(spec, runId);
-    const comparison = comparePipeline(spec, runId, journals, options, preparation.clean);
+    const { journals, comparison, rules } = await resumable(spec, runId, options);
     const run = await preparation.of(spec, runId, rules, journals);
     const changes = comparison.withTools(run.deps);
     const source = options.source === undefined ? {} : { source: options.source };
@@ -293,9 +293,9 @@ export function createSession(options: SessionOptions): Session {
     answer: people.answer,
     message: (runId, text, { kind, by = "api" } = {}) =>
       sendMessage(hostNow(), runId, outgoing.text(text), outgoing.text(by), kind),
-    tools: async ({ spec }, { resumes } = {}) => {
+    tools: async ({ spec }, { resumes, ...options } = {}) => {
       if (resumes === undefined) return await preparation.tools(spec);
-      const { rules, journals } = await resumable(spec, resumes);
+      const { rules, journals } = await resumable(spec, resumes, options);
       return await preparation.tools(spec, resumes, rules, journals);
     },
     attach: people.attach,
