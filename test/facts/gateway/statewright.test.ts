@@ -63,7 +63,7 @@ ours(55, "a run whose phase the workflow has lost is not continued, and no tool 
   const other = documentOf({ b: { allowed_tools: ["Read"], on: { DONE: "done" } } }, { initial: "b" });
   const resume = first.run.runId ?? "";
   const { run } = await opened(other, { host: first.host, root: first.folder.root, resume });
-  expect(await ask(run, ...readOf("a.txt"))).toMatchObject({ ok: false, output: { code: "run_failed" } });
+  expect(await ask(run, ...readOf("a.txt"))).toMatchObject({ ok: false, output: { code: "run_not_started" } });
 });
 
 fact(56, "a denial names the tool, the phase and the tools that are allowed", async () => {
