@@ -36,6 +36,7 @@ export { checkLimits, checkProviderFaults, isVariable, readVariables } from "./d
 export { type CompiledTemplate, readTemplate, templateValue } from "./definition/template.ts";
 export { denialIn } from "./gate/denial.ts";
 export { hardLimitOn } from "./gate/hard-limits.ts";
+export { SYSTEM_FOLDER } from "./gate/known-options.ts";
 export { excerptOf, replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { lazyTool, type ToolFacts } from "./gate/tool.ts";
 export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";

@@ -16,7 +16,8 @@ const LAUNCHERS =
   "poetry run, python -m, python3* -m";
 /** These also run a script of that name. */
 const MANAGERS = "pnpm, yarn";
-const SYSTEM_FOLDER = /^(?:\/usr(?:\/local)?)?\/bin\//;
+/** Where systems keep programs that are usually named without it. */
+export const SYSTEM_FOLDER = /^(?:\/usr(?:\/local)?)?\/bin\//;
 const PROGRAM_FOLDER = /^(?:\.\/)?(?:node_modules\/\.bin|\.?venv\/bin)\//;
 /** Programs whose own commands have the names of others. */
 const OTHER_PROGRAMS: readonly (string | undefined)[] = [

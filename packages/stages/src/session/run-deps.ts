@@ -214,7 +214,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     live: LiveTools,
     isCapped: boolean,
     answers: AnswerRule,
-    known: readonly string[],
+    protectedNow: readonly string[],
     secrets: ReadonlyMap<string, string>,
     made: PipelineSpec,
   ): Promise<JsonObject> => {
@@ -243,7 +243,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     // The run's protected files are known from its start.
     const open = startedAgents(resolved)
       .flatMap((one) => startedFiles(one, root))
-      .find((file) => contains(root, file) && !known.some((one) => contains(one, file)));
+      .find((file) => contains(root, file) && !protectedNow.some((one) => contains(one, file)));
     if (open !== undefined)
       throw new SluiceError(
         "Validation",

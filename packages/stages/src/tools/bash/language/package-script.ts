@@ -1,5 +1,6 @@
 import { dirname, join } from "node:path";
 import { field, parseJson, type Workspace } from "@sluice/core";
+import { SYSTEM_FOLDER } from "@sluice/core/runtime";
 import { contains, exists } from "../../files/paths.ts";
 import { readSmallFile } from "../../search/gitignore.ts";
 
@@ -46,7 +47,7 @@ export function packageScript(
 function nameOf(argv: readonly string[]): string | undefined {
   // These options say nothing about the script.
   const [program = "", verb = "", name = ""] = argv.filter((word) => !/^(?:-s|--silent|--if-present)$/.test(word));
-  const manager = program.replace(/^(?:\/usr(?:\/local)?)?\/bin\//, "");
+  const manager = program.replace(SYSTEM_FOLDER, "");
   if (!/^(?:npm|pnpm|yarn|bun)$/.test(manager)) return undefined;
   if (verb === "run") return name;
   // `bun test` is a test runner of its own.
