@@ -59,6 +59,21 @@ test("a run whose pipeline has changed is refused before its tools are listed", 
   expect((await same.tools()).map(({ name }) => name)).toContain("Read");
 });
 
+test("a run that cannot go on says why, whatever its agent calls", async () => {
+  const folder = tempFolder();
+  const memory = createMemoryJournals();
+  const pipeline = await pipelineOf(PLAN_FIRST);
+  const of = (more: Partial<GatewaySetUp> = {}) =>
+    gatewayRun({ pipeline, root: folder.root, host: createHost(memory.connect()), ...more });
+  const first = of();
+  await ask(first, "get_state");
+  const second = of({ resume: first.runId ?? "" });
+  const read = await ask(second, "Read", { file_path: "a.txt" });
+  expect(read.text).toContain("The run failed");
+  expect(await ask(second, "get_state")).toMatchObject({ text: read.text, output: { status: "ended" } });
+  expect(second.now().end).toBeUndefined();
+});
+
 test("a call of a tool that no state lists runs when it is made again in another process, after a person has approved it", async () => {
   const folder = tempFolder();
   const memory = createMemoryJournals();

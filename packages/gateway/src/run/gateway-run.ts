@@ -48,7 +48,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     for (const listener of listeners) listener(now());
   };
   let effects: ReadonlyMap<string, ToolEffect> = new Map();
-  let result: RunResult<unknown> | undefined;
+  /** How the run ended, or why it cannot go on. */
+  let over: Pick<PhaseNow, "end" | "text"> | undefined;
   let starting: Promise<void> | undefined;
   let handle: RunHandle<unknown> | undefined;
   const ended = Promise.withResolvers<RunResult<unknown>>();
@@ -108,19 +109,23 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     handle = begun;
     begun.then(
       async (end) => {
-        result = end;
+        const reply = endReply(end);
+        over = { end: endOf(end), text: reply.text };
         const isReleased = end.status === "completed" && pipeline.spec.meta?.onFinal === "release";
-        await exchange.end(endReply(end), isReleased);
+        await exchange.end(reply, isReleased);
         ended.resolve(end);
       },
       async (thrown: unknown) => {
-        await exchange.end(faultReply("run_failed", `The run failed: ${messageOf(thrown)}`));
+        const reply = faultReply("run_failed", `The run failed: ${messageOf(thrown)}`);
+        over = { text: reply.text };
+        await exchange.end(reply);
         ended.reject(thrown);
       },
     );
   };
   const started = (task?: string): Promise<void> => {
     starting ??= launch(task).catch((thrown: unknown) => {
+      over = { text: notStarted(thrown).text };
       ended.reject(thrown);
       throw thrown;
     });
@@ -134,8 +139,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
       ...(phase === undefined ? {} : { state: phase.state }),
       tools: phase?.tools ?? [],
     };
-    if (result !== undefined) return { ...facts, status: "ended", end: endOf(result), text: endReply(result).text };
-    if (handle === undefined) return { ...facts, status: "not_started", text: NOT_STARTED };
+    if (handle === undefined) return { ...facts, status: "not_started", text: over?.text ?? NOT_STARTED };
+    if (over !== undefined) return { ...facts, status: "ended", ...over };
     const about = phase === undefined ? "The run works without you at the moment." : phaseText(phase);
     if (waiting !== undefined)
       return { ...facts, status: "waiting", waiting, text: `${about}\n\n${waitingText(waiting)}` };

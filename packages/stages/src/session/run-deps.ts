@@ -238,7 +238,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       throw new SluiceError(
         "Validation",
         "session_invalid",
-        `pipeline ${made.id} cannot run in this session: it uses a key (${key}) that is no known secret of the run; list its model in models of the state that makes the pipeline, or the variable of a key of at least ${SHORTEST_SECRET} characters in the session's secrets`,
+        `pipeline ${made.id} cannot run in this session: it uses a key (${key}) that is no known secret of the run; list its model in models of the state that makes the pipeline, or set the variable of a key of at least ${SHORTEST_SECRET} characters in the session's environment, too, and list it in its secrets`,
       );
     // The run's protected files are known from its start.
     const open = startedAgents(resolved)
