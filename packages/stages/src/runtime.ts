@@ -3,6 +3,7 @@
 export { agentsOf, agentsWithin, MODEL_KINDS, providerOptionProblems } from "./agent/agent-spec.ts";
 export { forkPointBefore } from "./history/fork.ts";
 export { JOURNAL_VERSION } from "./history/run-started.ts";
+export { recordedEntries } from "./history/transcript.ts";
 export { durationText } from "./kinds/duration.ts";
 export { cancelled, completed, failed } from "./kinds/kind-common.ts";
 export { stepsOf } from "./kinds/steps-state.ts";

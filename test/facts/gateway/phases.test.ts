@@ -218,6 +218,9 @@ test("the agent directs an orchestrated run, and works on the states that it sel
   const back = await leave(run, "finish", { note: "built" });
   expect(back.text).toContain("built");
   expect(run.now().state).toBe("orchestrator");
+  const again = await leave(run, "select_state", { state: "plan", input: {}, reason: "more" });
+  expect(again).toMatchObject({ ok: true, output: { to: "plan" } });
+  await leave(run, "finish", { note: "planned" });
   await leave(run, "select_state", { state: "completed", input: { note: "all" }, reason: "done" });
   expect(await run.ended).toMatchObject({ status: "completed", output: { note: "all" } });
 });

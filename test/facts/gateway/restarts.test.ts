@@ -1,7 +1,9 @@
-import { done, pipeline } from "@sluice/core";
+import { done, pipeline, type Route, stage, to } from "@sluice/core";
 import { createHost, createMemoryJournals, type MemoryJournals } from "@sluice/core/host";
+import { createSession, scriptedModel } from "@sluice/stages";
 import { authored, authoredExecutor, runInput } from "@sluice/workflows";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { z } from "zod";
 import { ask, type GatewaySetUp, gatewayRun, leave, PLAN_FIRST, pipelineOf } from "../../support/gateway.ts";
 import { until } from "../../support/mcp.ts";
 import { json } from "../../support/run-kit.ts";
@@ -102,6 +104,96 @@ test("a call of a tool that no state lists runs when it is made again in another
   });
   expect(await ask(second, write.tool, write.input)).toMatchObject({ ok: true });
   expect(folder.text("a.txt")).toBe("written\n");
+});
+
+test("a call with what looks like a secret is the same call in another process, and its result is not repeated by running it", async () => {
+  const folder = tempFolder();
+  const memory = createMemoryJournals();
+  const document = {
+    ...PLAN_FIRST,
+    states: { ...PLAN_FIRST.states, plan: { ...PLAN_FIRST.states.plan, allowed_tools: ["Write"] } },
+  };
+  const write = { file_path: "a.env", content: "STAGING_PASSWORD=hunter2 # first" };
+  const first = gatewayRun({
+    pipeline: await pipelineOf(document),
+    root: folder.root,
+    host: createHost(memory.connect()),
+  });
+  expect((await ask(first, "Write", write)).ok).toBe(true);
+  const { runId = "" } = first;
+  await first.close();
+  folder.put("a.env", "changed since\n");
+  const second = gatewayRun({
+    pipeline: await pipelineOf(document),
+    root: folder.root,
+    host: createHost(memory.connect()),
+    resume: runId,
+  });
+  expect((await ask(second, "Write", write)).text).toContain("It was not run a second time");
+  expect(folder.text("a.env")).toBe("changed since\n");
+});
+
+const note = z.object({});
+const twice = (next: Record<string, () => Route>) => ({
+  stages: Object.fromEntries(
+    ["a", "b"].map((id) => [
+      id,
+      stage({ prompt: id, allowedTools: ["Read"], completionTool: "finish", completionSchema: note, turnCap: 9 }),
+    ]),
+  ),
+  next,
+});
+
+test.each([{ event: "finish" }, { event: "finish", data: {} }, { event: "finish", data: null }])(
+  "the transition %j is the same call in another process, and completes no second state",
+  async (input) => {
+    const folder = tempFolder();
+    const memory = createMemoryJournals();
+    const states = twice({ a: () => to("b"), b: () => done("b") });
+    const of = pipeline({ id: "two", input: runInput, ...states, initial: "a" });
+    const first = gatewayRun({ pipeline: of, root: folder.root, host: createHost(memory.connect()) });
+    await ask(first, "transition", input);
+    const { runId = "" } = first;
+    await first.close();
+    const second = gatewayRun({
+      pipeline: of,
+      root: folder.root,
+      host: createHost(memory.connect()),
+      resume: runId,
+    });
+    expect((await ask(second, "transition", input)).text).toContain("It was not run a second time");
+    expect(second.now()).toMatchObject({ status: "working", state: "b" });
+  },
+);
+
+test("an approved call of a model's state runs in a gateway that continues the run, also after a reply without content", async () => {
+  const folder = tempFolder();
+  const memory = createMemoryJournals();
+  const states = twice({ a: () => done("a"), b: () => done("b") });
+  const of = pipeline({ id: "two", input: runInput, ...states, initial: "a" });
+  const write = { file_path: "a.txt", content: "x" };
+  const session = createSession({
+    cwd: folder.root,
+    host: createHost(memory.connect()),
+    model: scriptedModel({ stages: { a: [{ text: "" }, { calls: [{ tool: "Write", input: write }] }] } }),
+    wait: true,
+    sandbox: "off",
+    env: {},
+  });
+  const run = session.start(of, { task: "Go." });
+  await vi.waitFor(async () => expect(await session.host.requests()).toHaveLength(1), 10_000);
+  await session.close();
+  expect(await run).toMatchObject({ status: "suspended" });
+  await approve(memory);
+  const resumed = gatewayRun({
+    pipeline: of,
+    root: folder.root,
+    host: createHost(memory.connect()),
+    wait: true,
+    resume: run.runId,
+  });
+  expect(await ask(resumed, "Write", write)).toMatchObject({ ok: true });
+  expect(folder.text("a.txt")).toBe("x");
 });
 
 test("an approved call of a pipeline that the agent wrote runs when it is made again in another process, whatever the tool", async () => {

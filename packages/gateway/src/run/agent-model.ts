@@ -15,6 +15,8 @@ export interface AgentTurn {
   readonly executionId: string;
   /** Of the execution. */
   readonly attempt: number;
+  /** Of the attempt, from 1. */
+  readonly turn: number;
   readonly state: string;
   readonly prompt: LanguageModelV4Prompt;
   readonly tools: readonly LanguageModelV4FunctionTool[];
@@ -45,7 +47,7 @@ export function agentModel(agent: OutsideAgent, next: (turn: AgentTurn) => Promi
 }
 
 /** Of a model that no state calls. */
-const NO_EXECUTION = { executionId: "", attempt: 1 };
+const NO_EXECUTION = { executionId: "", attempt: 1, turn: 1 };
 
 /** A model for the AI SDK whose replies come from an agent. */
 export function modelOfAgent(

@@ -11,9 +11,9 @@ export interface CallInFlight {
   readonly id: string;
   readonly tool: string;
   readonly input: Json;
-  readonly native?: true;
-  /** Equal for calls of one tool with the same arguments. */
-  readonly key: string;
+  native?: true;
+  /** Equal for calls of one tool with the same arguments. A second one if it is not known whose program runs it. */
+  readonly keys: string[];
   readonly reported: PromiseWithResolvers<NativeReport>;
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
@@ -51,7 +51,7 @@ type CallFacts = Pick<AgentCall, "tool" | "input" | "native">;
 export function newCall(call: CallFacts): CallInFlight {
   return {
     ...call,
-    key: keyOfCall(call),
+    keys: [keyOfCall(call)],
     id: `agent_${randomUUID()}`,
     reported: Promise.withResolvers(),
     progress: { kind: "queued" },
@@ -60,8 +60,8 @@ export function newCall(call: CallFacts): CallInFlight {
 
 /** A state may take the call of a tool as a transition with its name: both are the same call. */
 export function keyOfCall({ tool, input, native }: CallFacts): string {
-  const [event, data] = tool === TRANSITION ? [field(input, "event"), field(input, "data")] : [];
-  const [name, given] = typeof event === "string" && data !== undefined ? [event, data] : [tool, input];
+  const event = tool === TRANSITION ? field(input, "event") : undefined;
+  const [name, given] = typeof event === "string" ? [event, field(input, "data") ?? {}] : [tool, input];
   return JSON.stringify([name, digestOf(given), native === true]);
 }
 

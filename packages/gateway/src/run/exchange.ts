@@ -113,7 +113,7 @@ export class Exchange {
     }
     const key = keyOfCall(made);
     const same = [...this.#given.values()].find(
-      (call) => call.key === key && call.caller === undefined && call.progress.kind !== "over",
+      (call) => call.keys.includes(key) && call.caller === undefined && call.progress.kind !== "over",
     );
     const call = same ?? this.#added(made);
     this.#attach(call, caller, made);
@@ -125,11 +125,11 @@ export class Exchange {
   /** Adopts the calls that an earlier process left. A call that the agent has made again is the same call. */
   adopt(calls: readonly EarlierCall[]): void {
     for (const { tool, input, native, hasEnded, ...place } of calls) {
-      const made = { tool, input, ...(native ? { native } : {}) } as const;
-      const key = keyOfCall(made);
-      const at = this.#queue.findIndex((call) => call.key === key);
+      const earlier = newCall({ tool, input, ...(native === true ? { native } : {}) });
+      if (native === undefined) earlier.keys.push(keyOfCall({ tool, input, native: true }));
+      const at = this.#queue.findIndex(({ keys: [key = ""] }) => earlier.keys.includes(key));
       const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
-      const call: CallInFlight = again ?? newCall(made);
+      const call = again ?? earlier;
       call.progress = { kind: "given" };
       call.place = place;
       if (hasEnded) call.earlier = "ended";
@@ -155,7 +155,6 @@ export class Exchange {
     // After an interrupt, a state continues that was entered before.
     this.#phase = thread.phase;
     this.#passResults();
-    thread.turns += 1;
     return await this.#turns.open({ ...turn, thread });
   }
 
@@ -227,8 +226,10 @@ export class Exchange {
     return call;
   }
 
-  #attach(call: CallInFlight, caller: Caller, { signal, patienceMs = PATIENCE_MS }: AgentCall): void {
+  #attach(call: CallInFlight, caller: Caller, made: AgentCall): void {
+    const { signal, patienceMs = PATIENCE_MS } = made;
     call.caller = caller;
+    if (made.native === true) call.native = true;
     if (call.earlier === "begun") delete call.earlier;
     caller.report = (result) => call.reported.resolve(result);
     const arm = (): (() => void) =>
@@ -309,7 +310,6 @@ export class Exchange {
         place?.runId === thread.runId &&
         place.executionId === thread.executionId &&
         place.attempt === thread.attempt &&
-        place.turn === thread.turns &&
         place.index === index,
     );
     if (found?.place !== undefined) found.place = { ...found.place, thread };
@@ -377,7 +377,7 @@ export class Exchange {
       }
       call.progress = { kind: "given" };
       const { runId, executionId, attempt } = turn;
-      call.place = { thread, runId, executionId, attempt, turn: thread.turns, index: calls.length };
+      call.place = { thread, runId, executionId, attempt, turn: turn.turn, index: calls.length };
       this.#given.set(call.id, call);
       calls.push({ id: call.id, ...wanted });
       // What follows is meant for the next phase.

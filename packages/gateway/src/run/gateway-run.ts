@@ -96,9 +96,9 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     exchange.adopt(
       kept.map(({ isJudged, ...call }) => {
         if (call.tool === TRANSITION) return { ...call, native: false };
-        // Any other call that was not judged may complete a state.
-        const isWork = effects.has(call.tool) || isJudged;
-        return isWork ? { ...call, native: native !== undefined } : { ...asTransition(call), native: false };
+        if (effects.has(call.tool) || isJudged) return { ...call, native: native !== undefined };
+        // Any other call that was not judged may complete a state, or was not reached.
+        return native === undefined ? { ...asTransition(call), native: false } : call;
       }),
     );
   };

@@ -2,7 +2,8 @@
 
 import type { JournalRecord, Json, RunHost } from "@sluice/core";
 import { parseAttemptStep, readVerdicts, textField } from "@sluice/core/runtime";
-import { type TranscriptEntry, transcriptEntries } from "@sluice/stages";
+import type { TranscriptEntry } from "@sluice/stages";
+import { recordedEntries } from "@sluice/stages/runtime";
 
 /** Where a run has a call. */
 export interface RecordedCallPlace {
@@ -18,7 +19,8 @@ export interface RecordedCallPlace {
 export interface EarlierCall extends RecordedCallPlace {
   readonly tool: string;
   readonly input: Json;
-  readonly native: boolean;
+  /** Whether the agent's own program runs it; absent if that is not known. */
+  readonly native?: boolean;
   /** Whether it had ended when the run was resumed. */
   readonly hasEnded: boolean;
 }
@@ -116,7 +118,7 @@ async function latestEntries(
     const from = Math.max(0, end - STRIDE);
     const read = await host.records(runId, from, end - from);
     latest = {
-      entries: [...transcriptEntries(runId, read), ...latest.entries],
+      entries: [...recordedEntries(runId, read), ...latest.entries],
       records: [...read, ...latest.records],
     };
     if (latest.entries.some(includes)) break;

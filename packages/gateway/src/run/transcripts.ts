@@ -10,8 +10,6 @@ import { replyOf } from "./words.ts";
 export interface Thread extends Pick<AgentTurn, "runId" | "executionId" | "attempt"> {
   /** How many of its messages were read. */
   read: number;
-  /** Its model steps so far. */
-  turns: number;
   isNew: boolean;
   phase?: Phase;
   /** Whether its last turn offered tools besides those that complete the state. */
@@ -25,9 +23,8 @@ export function createThreads(): (turn: AgentTurn) => Thread {
     const known = system === undefined ? undefined : threads.get(system);
     if (known !== undefined) return known;
     // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
-    const turns = prompt.filter(({ role }) => role === "assistant").length;
     const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
-    const thread: Thread = { runId, executionId, attempt, read, turns, isNew: true, worksWithTools: false };
+    const thread: Thread = { runId, executionId, attempt, read, isNew: true, worksWithTools: false };
     if (system !== undefined) threads.set(system, thread);
     return thread;
   };

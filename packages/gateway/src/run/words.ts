@@ -1,7 +1,7 @@
 // What an agent reads about its run.
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { Json, JsonObject, PersonRequest } from "@sluice/core";
-import { isQuestion, shortened, textField, visible, visibleJson } from "@sluice/core/runtime";
+import { isQuestion, redactJson, shortened, textField, visible, visibleJson } from "@sluice/core/runtime";
 import { requestCard } from "@sluice/view/text";
 import type { CallReply, NativeReport, OpenQuestion, ReplyPart } from "./gateway-run-types.ts";
 
@@ -82,7 +82,7 @@ export function lostAnswer(
   { tool, input }: { readonly tool: string; readonly input?: Json },
   reply: CallReply,
 ): readonly ReplyPart[] {
-  const line = input === undefined ? "" : visibleJson(input);
+  const line = input === undefined ? "" : visibleJson(redactJson(input));
   const call = [visible(tool), shortened(line, SHOWN)].filter((part) => part !== "");
   const about = `The gateway was restarted. The last call before that was ${call.join(" ")}, with this result:`;
   return [gatewayPart(about), ...partsOf(reply)];

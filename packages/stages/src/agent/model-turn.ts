@@ -312,7 +312,7 @@ function modelRequest(
       turn,
       attempt: failures + 1,
       runId: scope.ctx.runId,
-      execution: { executionId: scope.executionId, attempt: scope.ctx.attempt },
+      execution: { executionId: scope.executionId, attempt: scope.ctx.attempt, turn: request.turn },
       ...(key === undefined ? {} : { key }),
       ...(agent.cache === false ? { cache: false } : {}),
       ...(transcript.hasFiles ? {} : { files: false }),

@@ -28,11 +28,16 @@ type TranscriptPart =
  * ones are omitted. Never throws.
  */
 export function transcriptEntries(runId: string, records: readonly JournalRecord[]): readonly TranscriptEntry[] {
+  return recordedEntries(runId, records).map((entry) => ({ ...entry, ...redacted(entry) }));
+}
+
+/** The same as they are recorded. To be compared with, never shown: two inputs may be redacted to the same text. */
+export function recordedEntries(runId: string, records: readonly JournalRecord[]): readonly TranscriptEntry[] {
   return records.flatMap((record) => {
     const step = record.phase === "done" ? parseAgentStep(record.stepId) : undefined;
     if (step === undefined || !("turn" in step)) return [];
     const { executionId, attempt, turn } = step;
-    return partsOf(record, step).map((part) => ({ runId, executionId, attempt, turn, ...redacted(part) }));
+    return partsOf(record, step).map((part) => ({ runId, executionId, attempt, turn, ...part }));
   });
 }
 

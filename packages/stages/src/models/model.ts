@@ -12,8 +12,8 @@ export interface TurnPosition {
   readonly attempt: number;
   /** Masked in cassettes. */
   readonly runId?: string;
-  /** The state's execution, with its own attempt, as in events. */
-  readonly execution?: { readonly executionId: string; readonly attempt: number };
+  /** The state's execution, with its own attempt and that attempt's turn, as in events. */
+  readonly execution?: { readonly executionId: string; readonly attempt: number; readonly turn: number };
   /** False if the state does not want the provider to cache its prompt. */
   readonly cache?: false;
   /** False if no result in the prompt has files. */
