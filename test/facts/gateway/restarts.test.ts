@@ -1,4 +1,4 @@
-import { done, pipeline, type Route, stage, to } from "@sluice/core";
+import { done, pipeline, stage, to } from "@sluice/core";
 import { createHost, createMemoryJournals, type MemoryJournals } from "@sluice/core/host";
 import { createSession, scriptedModel } from "@sluice/stages";
 import { authored, authoredExecutor, runInput } from "@sluice/workflows";
@@ -134,14 +134,14 @@ test("a call with what looks like a secret is the same call in another process, 
 });
 
 const note = z.object({});
-const twice = (next: Record<string, () => Route>) => ({
-  stages: Object.fromEntries(
-    ["a", "b"].map((id) => [
-      id,
-      stage({ prompt: id, allowedTools: ["Read"], completionTool: "finish", completionSchema: note, turnCap: 9 }),
-    ]),
-  ),
-  next,
+const work = (prompt: string) =>
+  stage({ prompt, allowedTools: ["Read"], completionTool: "finish", completionSchema: note, turnCap: 9 });
+const twoStates = pipeline({
+  id: "two",
+  input: runInput,
+  stages: { a: work("First."), b: work("Second.") },
+  initial: "a",
+  next: { a: () => to("b"), b: () => done("b") },
 });
 
 test.each([{ event: "finish" }, { event: "finish", data: {} }, { event: "finish", data: null }])(
@@ -149,14 +149,12 @@ test.each([{ event: "finish" }, { event: "finish", data: {} }, { event: "finish"
   async (input) => {
     const folder = tempFolder();
     const memory = createMemoryJournals();
-    const states = twice({ a: () => to("b"), b: () => done("b") });
-    const of = pipeline({ id: "two", input: runInput, ...states, initial: "a" });
-    const first = gatewayRun({ pipeline: of, root: folder.root, host: createHost(memory.connect()) });
+    const first = gatewayRun({ pipeline: twoStates, root: folder.root, host: createHost(memory.connect()) });
     await ask(first, "transition", input);
     const { runId = "" } = first;
     await first.close();
     const second = gatewayRun({
-      pipeline: of,
+      pipeline: twoStates,
       root: folder.root,
       host: createHost(memory.connect()),
       resume: runId,
@@ -169,8 +167,6 @@ test.each([{ event: "finish" }, { event: "finish", data: {} }, { event: "finish"
 test("an approved call of a model's state runs in a gateway that continues the run, also after a reply without content", async () => {
   const folder = tempFolder();
   const memory = createMemoryJournals();
-  const states = twice({ a: () => done("a"), b: () => done("b") });
-  const of = pipeline({ id: "two", input: runInput, ...states, initial: "a" });
   const write = { file_path: "a.txt", content: "x" };
   const session = createSession({
     cwd: folder.root,
@@ -180,13 +176,13 @@ test("an approved call of a model's state runs in a gateway that continues the r
     sandbox: "off",
     env: {},
   });
-  const run = session.start(of, { task: "Go." });
+  const run = session.start(twoStates, { task: "Go." });
   await vi.waitFor(async () => expect(await session.host.requests()).toHaveLength(1), 10_000);
   await session.close();
   expect(await run).toMatchObject({ status: "suspended" });
   await approve(memory);
   const resumed = gatewayRun({
-    pipeline: of,
+    pipeline: twoStates,
     root: folder.root,
     host: createHost(memory.connect()),
     wait: true,
