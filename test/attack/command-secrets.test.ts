@@ -187,13 +187,33 @@ describe("a run does not start", () => {
       message: expect.not.stringContaining("short."),
     });
   });
+});
 
-  test("in a session whose MCP servers have got it", async () => {
-    const mcpServers = { everything: { command: process.execPath, args: [EVERYTHING] } };
-    const session = commandSession({ env: { ...env, SIGNING: "long enough" }, mcpServers, executors: [workExecutor] });
-    await session.run(only(work({ allowedTools: ["mcp__everything__get-env"] })), {});
-    await expect(session.run(state, {})).rejects.toMatchObject({ code: "secret_shared" });
-  });
+test("an MCP server that an earlier run started loses the variable, and each with its value, before a run that has it as a secret", async () => {
+  const mcpServers = { everything: { command: process.execPath, args: [EVERYTHING] } };
+  const session = commandSession({ env, mcpServers, executors: [workExecutor] });
+  const asking = (first?: ReturnType<typeof script>) => {
+    const ask = work({
+      allowedTools: ["mcp__everything__get-env"],
+      act: async (scope) => completed(await caller(scope)("mcp__everything__get-env")),
+    });
+    return first === undefined
+      ? only(ask)
+      : pipeline({
+          id: "p",
+          input: z.object({}),
+          stages: { first, ask },
+          initial: "first",
+          next: { first: { completed: () => to("ask") }, ask: ({ output }) => done(output) },
+        });
+  };
+  expect(JSON.stringify(await session.run(asking(), {}))).toContain(VALUE);
+  const after = await session.run(asking(script({ command: ["true"], secrets: [NAME] })), {});
+  expect(after).toMatchObject({ status: "completed" });
+  const said = JSON.stringify(after);
+  expect(said).toContain("OTHER");
+  for (const name of [NAME, "COPY"]) expect(said).not.toContain(name);
+  expect(found(said)).toEqual([]);
 });
 
 function fail(): never {

@@ -453,6 +453,17 @@ describe("a native call", () => {
     expect(reply).toMatchObject({ ok: false, output: { code: "caller_gone" } });
   });
 
+  test("whose arguments have half a surrogate pair is refused, and the next one waits for its report", async () => {
+    const { run, call, read } = await native();
+    const refused = call("Read", { file_path: "a\ud800" });
+    expect(await refused.verdict).toMatchObject({ kind: "deny", text: expect.stringContaining("surrogate") });
+    const reading = call("Read", read);
+    expect((await reading.verdict).kind).toBe("allow");
+    reading.report({ ok: true, output: "one" });
+    expect(await reading.answer).toMatchObject({ ok: true, output: "one" });
+    expect(run.now().state).toBe("plan");
+  });
+
   test("whose report lies changes its own result and nothing else", async () => {
     const { call, read, run, host } = await native();
     const reading = call("Read", read);

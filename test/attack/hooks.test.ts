@@ -398,6 +398,17 @@ test("no source of the hooks opens a file or starts a process: ids of a payload 
   }
 });
 
+test.each([
+  'https://good.example"@evil.example/x',
+  "https://good.example'.evil.example/x",
+  "https://good.example).evil.example/x",
+  "(https://evil.example/x)",
+])("a prompt with the address %s is judged by each host that it may name", async (address) => {
+  const { root, world } = files();
+  const { call } = preOf("gemini", root, "web_fetch", { prompt: `Read https://good.example/a and ${address}` });
+  expect(await verdictOn(call, ["WebFetch(good.example)"], world)).not.toBe("envelope");
+});
+
 test("a path with .. behind a folder is refused, because hosts resolve it by text and the kernel by links", () => {
   for (const path of ["src/etc/../a.ts", "/w/src/../a.ts", "src/..", "./src/../src/a.ts"])
     expect([path, preOf("claude", "/w", "Read", { file_path: path }).call.kind]).toEqual([path, "refused"]);

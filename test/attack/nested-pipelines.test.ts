@@ -313,4 +313,19 @@ describe("the key of a model that only a pipeline names which is made during the
     const result = await knowing.run(making(named), {});
     expect(JSON.stringify(result)).not.toContain("no known secret");
   });
+
+  test("is none that only appears in the environment while the run works", async () => {
+    const live: Record<string, string> = {};
+    const made = only("made", work());
+    const outer = only(
+      "outer",
+      work<Json>({
+        act: async (scope) => {
+          live.VAULT_TOKEN = "q8w7e6r5t4y3u2i1";
+          return completed(await scope.runChildren("go", [{ key: "k", pipeline: made.spec, input: {} }]));
+        },
+      }),
+    );
+    expect(await session({ model: noModel, env: live }).run(outer, {})).toMatchObject({ status: "completed" });
+  });
 });

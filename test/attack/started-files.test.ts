@@ -1,12 +1,13 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { type ActScope, done, pipeline, to } from "@sluice/core";
+import { type ActScope, done, pipeline, type State, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { externalAgent, externalAgents } from "@sluice/gateway";
 import { createSession, script } from "@sluice/stages";
 import { startedFiles } from "@sluice/stages/runtime";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { FILESYSTEM } from "../support/mcp.ts";
 import { caller, completed, dataOf, eventsOf, json, noModel, work, workExecutor } from "../support/run-kit.ts";
 import { tempFolder } from "../support/tools.ts";
 import { hasWall } from "../support/walls.ts";
@@ -115,6 +116,69 @@ test.skipIf(!hasWall()).each<[how: string, folder: string, link: string]>([
   });
   expect(stolen(root)).toBe("nothing");
 });
+
+/** A server that writes files, in a session with two pipelines: the second one starts an agent after the server has been called. */
+async function afterServer(files: Readonly<Record<string, string>>, words: readonly string[]) {
+  const root = workspace(files);
+  const put: State = work({
+    allowedTools: ["mcp__files__write_file"],
+    act: async (scope) => {
+      const call = caller(scope);
+      for (const path of words)
+        await call("mcp__files__write_file", { path: join(root, path), content: path.endsWith("json") ? "{}" : EVIL });
+      return completed(json("ok"));
+    },
+  });
+  const nothing = work({ allowedTools: ["mcp__files__write_file"] });
+  const first = pipeline({
+    id: "first",
+    input: z.object({}),
+    stages: { nothing },
+    initial: "nothing",
+    next: { nothing: () => done("ok") },
+  });
+  const second = pipeline({
+    id: "second",
+    input: z.object({}),
+    stages: { put, agent: startedBy({ command: [process.execPath, ...words], passEnv: ["KEY"] }) },
+    initial: "put",
+    next: { put: () => to("agent"), agent: () => done("ok") },
+  });
+  const session = createSession({
+    model: noModel,
+    cwd: root,
+    env: { PATH: process.env.PATH, HOME: root, KEY: "key-0123456789abcdef" },
+    executors: [workExecutor],
+    sandbox: "require",
+    host: createHost(createMemoryJournals().connect()),
+    traffic: externalAgents({ sandbox: "off" }),
+    mcpServers: { files: { command: process.execPath, args: [FILESYSTEM, root] } },
+  });
+  onTestFinished(() => session.close());
+  expect(await session.run(first, {})).toMatchObject({ status: "completed" });
+  return { root, result: await session.run(second, {}) };
+}
+
+test.skipIf(!hasWall())(
+  "a server that an earlier run started writes neither the program of a later run's agent nor a file that its command names",
+  async () => {
+    const files = { "agent/agent.cjs": "process.exit(1);", "agent/agent.json": "[1]" };
+    const { root, result } = await afterServer(files, Object.keys(files));
+    expect(result).toMatchObject({ status: "failed" });
+    for (const [name, text] of Object.entries(files)) expect(readFileSync(join(root, name), "utf8")).toBe(text);
+    expect(stolen(root)).toBe("nothing");
+  },
+);
+
+test.skipIf(!hasWall()).each(["agent.cjs", "dist/agent.cjs"])(
+  "an agent whose program %s was made during the run is not started",
+  async (name) => {
+    const { root, result } = await afterServer({ "dist/other.txt": "" }, [name]);
+    expect(readFileSync(join(root, name), "utf8")).toBe(EVIL);
+    expect(result).toMatchObject({ status: "failed", error: { message: expect.stringContaining("during the run") } });
+    expect(stolen(root)).toBe("nothing");
+  },
+);
 
 test.skipIf(!hasWall())("a link that a sandboxed command replaced by a folder is moved away", async () => {
   const root = workspace(

@@ -205,8 +205,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "server-started-unwalled",
     file: "tools/mcp/transport/connection.ts",
-    find: "const held = isHeld ? started.wall : undefined;",
-    replace: "const held = undefined;",
+    find: "let plan = isHeld ? first.wall?.plan() : undefined;",
+    replace: "let plan: WallPlan | undefined;",
   },
 ];
 

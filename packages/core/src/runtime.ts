@@ -15,6 +15,7 @@ export {
   parseStoredJson,
   textField,
   toJsonValue,
+  unicodeFault,
   withoutExcerpt,
 } from "./base/json.ts";
 export { usdText } from "./base/money.ts";

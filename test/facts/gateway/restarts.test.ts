@@ -1,12 +1,13 @@
-import { done, pipeline, stage, to } from "@sluice/core";
+import { done, pipeline, type RunHost, stage, type ToolResult, to } from "@sluice/core";
 import { createHost, createMemoryJournals, type MemoryJournals } from "@sluice/core/host";
 import { createSession, scriptedModel } from "@sluice/stages";
 import { authored, authoredExecutor, runInput } from "@sluice/workflows";
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { ask, type GatewaySetUp, gatewayRun, leave, PLAN_FIRST, pipelineOf } from "../../support/gateway.ts";
+import { handClock } from "../../support/hand-clock.ts";
 import { until } from "../../support/mcp.ts";
-import { json } from "../../support/run-kit.ts";
+import { json, tool } from "../../support/run-kit.ts";
 import { tempFolder } from "../../support/tools.ts";
 
 test("a run that its agent left continues in another process, in the same phase", async () => {
@@ -74,6 +75,35 @@ test("a run that cannot go on says why, whatever its agent calls", async () => {
   expect(read.text).toContain("The run failed");
   expect(await ask(second, "get_state")).toMatchObject({ text: read.text, output: { status: "ended" } });
   expect(second.now().end).toBeUndefined();
+});
+
+test("a journal that cannot be read for a moment costs an answer, and never the end of the run", async () => {
+  const clock = handClock();
+  const inner = createHost(createMemoryJournals().connect(), { clock });
+  let isBroken = false;
+  const records: RunHost["records"] = async (...place) => {
+    if (isBroken) throw new Error("EIO: disk");
+    return await inner.records(...place);
+  };
+  const host = new Proxy(inner, { get: (target, key) => (key === "records" ? records : Reflect.get(target, key)) });
+  const slow = Promise.withResolvers<ToolResult>();
+  const pipeline = await pipelineOf({
+    id: "look",
+    initial: "look",
+    states: { look: { instructions: "Look.", allowed_tools: ["Slow"], on: { DONE: "done" } }, done: { type: "final" } },
+  });
+  const session = { tools: [tool("Slow", { execute: async () => await slow.promise })] };
+  const run = gatewayRun({ pipeline, root: tempFolder().root, host, clock, session });
+  await ask(run, "get_state");
+  isBroken = true;
+  const waiting = run.call({ tool: "Slow", input: {} });
+  await vi.waitFor(() => expect(run.now().status).toBe("busy"));
+  clock.turn(45_000);
+  expect(await waiting.answer).toMatchObject({ ok: false, output: { code: "journal_unreadable" } });
+  slow.resolve({ ok: true, output: "slow" });
+  expect(await ask(run, "Slow")).toMatchObject({ ok: true, output: "slow" });
+  await leave(run, "DONE");
+  expect(await run.ended).toMatchObject({ status: "completed" });
 });
 
 test("a call of a tool that no state lists runs when it is made again in another process, after a person has approved it", async () => {

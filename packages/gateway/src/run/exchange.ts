@@ -1,6 +1,6 @@
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import type { Clock, GuardHook, Interactor, Json, ToolCall, ToolResult } from "@sluice/core";
-import { visible } from "@sluice/core/runtime";
+import { messageOf, visible } from "@sluice/core/runtime";
 import { AGENT_GONE } from "@sluice/stages/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import {
@@ -44,7 +44,7 @@ export interface ExchangeOptions {
   readonly clock: Clock;
   readonly workTools: () => WorkTools;
   /** The recorded result of a call whose transcript does not say it. */
-  readonly recorded: (call: RecordedCallPlace) => Promise<{ readonly ok: boolean; readonly output: Json } | undefined>;
+  readonly recorded: (call: RecordedCallPlace) => Promise<Recorded | undefined>;
   /** Whether a run of the tree has ended. */
   readonly isOver: (runId: string) => Promise<boolean>;
   readonly onPhase: () => void;
@@ -59,6 +59,7 @@ export interface ExchangeView {
   readonly waiting: OpenQuestion | undefined;
 }
 
+type Recorded = Pick<ToolResult, "ok" | "output">;
 type CallOfRun = Pick<ToolCall, "runId" | "executionId" | "attempt" | "proposalId">;
 
 /** Passes the calls of an agent to its run, as replies of a model, and gives back their results. */
@@ -209,12 +210,11 @@ export class Exchange {
     this.#end = reply;
     this.#isReleased = isReleased;
     for (const call of [...this.#given.values()]) {
-      const recorded = await this.#recorded(call);
-      if (recorded === undefined) this.#settle(call, reply);
-      else {
-        const own = replyOf(recorded.ok, recorded.output);
-        this.#settle(call, replyWith(own, [...partsOf(own), gatewayPart(reply.text)]));
-      }
+      const own = await this.#recorded(call).then(
+        (recorded) => recorded && replyOf(recorded.ok, recorded.output),
+        unread,
+      );
+      this.#settle(call, own === undefined ? reply : replyWith(own, [...partsOf(own), gatewayPart(reply.text)]));
     }
     for (const call of this.#queue.splice(0)) this.#settle(call, reply);
     this.#options.onPhase();
@@ -276,7 +276,16 @@ export class Exchange {
       this.#park(call, caller, waiting);
       return;
     }
-    const recorded = await this.#recorded(call);
+    let recorded: Recorded | undefined;
+    try {
+      recorded = await this.#recorded(call);
+    } catch (thrown) {
+      if (call.caller !== caller) return;
+      // The same call made again takes its answer.
+      delete call.caller;
+      caller.settle(unread(thrown));
+      return;
+    }
     if (call.caller !== caller) return;
     if (recorded === undefined) again();
     else this.#settle(call, replyOf(recorded.ok, recorded.output));
@@ -348,7 +357,7 @@ export class Exchange {
     }
   }
 
-  async #recorded({ place }: CallInFlight): Promise<{ readonly ok: boolean; readonly output: Json } | undefined> {
+  async #recorded({ place }: CallInFlight): Promise<Recorded | undefined> {
     return place === undefined ? undefined : await this.#options.recorded(place);
   }
 
@@ -395,4 +404,10 @@ export class Exchange {
     caller.settle(reply);
     this.#given.delete(call.id);
   }
+}
+
+/** The answer to a call whose result could not be read. */
+function unread(thrown: unknown): CallReply {
+  const message = `the run's journal could not be read, so it is unknown how this call ended: ${messageOf(thrown)}`;
+  return replyOf(false, { code: "journal_unreadable", message });
 }

@@ -9,7 +9,7 @@ import {
   type ToolEffect,
   type ToolResult,
 } from "@sluice/core";
-import { messageOf, visible } from "@sluice/core/runtime";
+import { messageOf, unicodeFault, visible } from "@sluice/core/runtime";
 import type { OutsideAgent, RunHandle, RunResult, Session, SessionOptions } from "@sluice/stages";
 import { MODEL_KINDS } from "@sluice/stages/runtime";
 import { agentModel } from "./agent-model.ts";
@@ -48,7 +48,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     for (const listener of listeners) listener(now());
   };
   let effects: ReadonlyMap<string, ToolEffect> = new Map();
-  /** How the run ended, or why it cannot go on. */
+  /** How the run ended, or why it cannot continue. */
   let over: Pick<PhaseNow, "end" | "text"> | undefined;
   let starting: Promise<void> | undefined;
   let handle: RunHandle<unknown> | undefined;
@@ -169,6 +169,10 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
 
   const call: GatewayRun["call"] = (given) => {
     if (given.tool === GET_STATE && given.native !== true) return answered(stateReply());
+    // Nothing can be approved that has no digest.
+    const fault = unicodeFault(given.input);
+    if (fault !== undefined)
+      return answered(Promise.resolve(faultReply("invalid_tool_input", `The arguments are no JSON: ${fault}`)));
     const pending = exchange.call(given);
     started().catch((thrown: unknown) => exchange.end(notStarted(thrown)));
     return pending;

@@ -6,15 +6,11 @@ import { SHORTEST_SECRET } from "./detect.ts";
 /** The states that declare secrets, by the names of the variables. */
 type DeclaredSecrets = ReadonlyMap<string, string>;
 
-/**
- * Throws Session `secret_missing`; `secret_too_short` for values that cannot be masked; and `secret_shared` if processes that outlive
- * a run, which have got the variables in `given`, have one of them.
- */
+/** Throws Session `secret_missing`, and `secret_too_short` for values that cannot be masked. */
 export function refuseUnusableSecrets(
   { id }: PipelineSpec,
   declared: DeclaredSecrets,
   env: Readonly<Record<string, string | undefined>>,
-  given: ReadonlySet<string>,
 ): void {
   const lengthOf = (name: string): number => env[name]?.trim().length ?? 0;
   const missing = [...declared].filter(([name]) => lengthOf(name) === 0);
@@ -24,14 +20,9 @@ export function refuseUnusableSecrets(
     throw new SluiceError("Session", "secret_missing", message, { detail: { secrets: missing.map(([name]) => name) } });
   }
   const short = [...declared].find(([name]) => lengthOf(name) < SHORTEST_SECRET);
-  if (short !== undefined) {
-    const message = `pipeline ${id} cannot run: the secret ${short[0]} of state ${short[1]} has ${lengthOf(short[0])} characters. Shorter values than ${SHORTEST_SECRET} characters occur in ordinary text and cannot be masked`;
-    throw new SluiceError("Session", "secret_too_short", message, { detail: { secrets: [short[0]] } });
-  }
-  const shared = [...declared.keys()].find((name) => given.has(name));
-  if (shared === undefined) return;
-  const message = `the MCP servers of this session were started with the variable ${shared}, which this pipeline declares as a secret of a script; use a new session, or name it in secrets of the session`;
-  throw new SluiceError("Session", "secret_shared", message, { detail: { secrets: [shared] } });
+  if (short === undefined) return;
+  const message = `pipeline ${id} cannot run: the secret ${short[0]} of state ${short[1]} has ${lengthOf(short[0])} characters. Shorter values than ${SHORTEST_SECRET} characters occur in ordinary text and cannot be masked`;
+  throw new SluiceError("Session", "secret_too_short", message, { detail: { secrets: [short[0]] } });
 }
 
 function list(missing: readonly (readonly [name: string, state: string])[]): string {

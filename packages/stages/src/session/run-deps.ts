@@ -1,4 +1,4 @@
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import {
   type AllowedTool,
   type AvailableTool,
@@ -65,7 +65,7 @@ import { refuseUnpriced } from "../history/unpriced.ts";
 import { declaredSecrets, runsInSandbox } from "../kinds/commands/command.ts";
 import type { CommandWorld } from "../kinds/commands/run-command.ts";
 import { executorSet, executorsAsGiven, kindExecutors } from "../kinds/executors.ts";
-import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
+import { type ResolvedModel, type ResolvedModels, withCalls } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
@@ -73,7 +73,7 @@ import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } f
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { contains } from "../tools/files/paths.ts";
 import { type StartedCommand, startedCode, startedFiles } from "../tools/files/started-files.ts";
-import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
+import type { ServerWall, WallPlan } from "../tools/mcp/transport/server-wall.ts";
 import { skillRoots } from "../tools/skills/skill-names.ts";
 import { modelExecutors, noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
@@ -135,8 +135,6 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const secretsOf = rememberedSecrets(env, named);
   const slots = createConcurrencySlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
-  /** Names of the variables that MCP servers of this session have got. */
-  const serverEnv = new Set<string>();
 
   /** Created by the first run, because nothing is opened before it. */
   const sharedDeps = (): SharedDeps => {
@@ -178,20 +176,23 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return paths;
   };
 
-  const serverPlan = (agents: readonly ResolvedModel[]): ReturnType<ServerWall["plan"]> => ({
+  const serverPlan = (agents: readonly ResolvedModel[]): WallPlan => ({
     absent: held.absent(),
-    // Of what starts from the workspace only the code: a server may write its own data.
     readOnly: [
-      ...[...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
-      ...startsOf(agents).flatMap((one) => startedCode(one, root)),
+      ...[...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files(), ...skillRoots(root)],
+      ...startedAgents(agents).flatMap((one) => startedFiles(one, root)),
+      // Of servers only the code: each may write its own data.
+      ...startedServers(options.mcpServers ?? {}, env.PATH, root).flatMap((one) => startedCode(one, root)),
     ],
   });
 
   const modelsOf = async ({ agents }: PipelineDemands): Promise<ReadonlyMap<AgentSpec, ResolvedModels>> => {
     const byState = new Map<AgentSpec, ResolvedModels>();
+    const asFound = startedAsFound(root);
+    const of = async (...model: Parameters<typeof models.of>) => asFound(await models.of(...model));
     for (const [id, agent] of agents) {
-      const resolved: [ResolvedModel, ...ResolvedModel[]] = [await models.of(id, agent.model)];
-      for (const fallback of agent.fallbackModels ?? []) resolved.push(await models.of(id, fallback));
+      const resolved: [ResolvedModel, ...ResolvedModel[]] = [await of(id, agent.model)];
+      for (const fallback of agent.fallbackModels ?? []) resolved.push(await of(id, fallback));
       byState.set(agent, resolved);
       modelsByAgent.set(agent, resolved);
     }
@@ -228,12 +229,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);
     await held.proveFor(made, demands.hasWalledStates);
     const resolved = [...own.values()].flat();
-    const keys = sessionSecrets(env, {
-      ...named,
-      values: resolved.flatMap(({ secrets }) => secrets),
-      given: new Map(demands.keys),
-    });
-    const [, key] = [...keys.known].find(([value]) => !secrets.has(value)) ?? [];
+    const values = resolved.flatMap(({ secrets }) => secrets);
+    const given = new Map(demands.keys);
+    const used = new Set([...values, ...given.keys()]);
+    const { known } = sessionSecrets(env, { ...named, values, given });
+    const [, key] = [...known].find(([value]) => used.has(value) && !secrets.has(value)) ?? [];
     if (key !== undefined)
       throw new SluiceError(
         "Validation",
@@ -270,7 +270,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const byState = await modelsOf(demands);
     const all = [...byState.values()].flat();
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
-    if (declared.size > 0) refuseUnusableSecrets(spec, declared, env, serverEnv);
+    if (declared.size > 0) refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
       values: [
         ...all.flatMap((model) => model.secrets),
@@ -286,8 +286,6 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (recordedWall !== undefined) refuseMissingSandbox(runId, recordedWall, held.sandbox);
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan.bind(undefined, all) };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
-    if ([...live.keys()].some((name) => name.startsWith("mcp__")))
-      for (const name of Object.keys(childEnv)) serverEnv.add(name);
     const servers = await tools.servers();
     const { states, graph, needs, readsSkills, facts, beginning } = knownPipeline(spec, live, filter);
     // Bound, like `admit`, since a closure would keep all of this call's values as long as the run.
@@ -399,6 +397,45 @@ const NO_TOOLS: AvailableTools = { tools: [], allowedTools: [] };
 
 function startedAgents(models: readonly ResolvedModel[]): readonly StartedCommand[] {
   return models.flatMap(({ started }) => started ?? []);
+}
+
+/**
+ * Models that start no agent whose program, or a file that its command names, was not there when a run began: a call of that run
+ * may have made it, of an MCP server for example, or of a command that still runs.
+ */
+function startedAsFound(root: string): (model: ResolvedModel) => ResolvedModel {
+  const known = new Map<ResolvedModel, ResolvedModel>();
+  const asFound = (model: ResolvedModel): ResolvedModel => {
+    if (model.started === undefined) return model;
+    const missing = startedFiles(model.started, root).filter((file) => contains(root, file) && !existsSync(file));
+    const refuseNew = (): void => {
+      const made = missing.find((file) => existsSync(file));
+      if (made === undefined) return;
+      const message = `${made}, from which the agent starts, was made during the run; check it, and start the run again`;
+      throw new SluiceError("Session", "agent_changed", message);
+    };
+    return {
+      ...model,
+      at: (position) => {
+        const found = model.at(position);
+        return withCalls(found, {
+          doGenerate: async (options) => {
+            refuseNew();
+            return await found.doGenerate(options);
+          },
+          doStream: async (options) => {
+            refuseNew();
+            return await found.doStream(options);
+          },
+        });
+      },
+    };
+  };
+  return (model) => {
+    const found = known.get(model) ?? asFound(model);
+    known.set(model, found);
+    return found;
+  };
 }
 
 /** The ids that determine the prices of an agent's models. */

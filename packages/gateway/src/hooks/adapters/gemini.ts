@@ -86,8 +86,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     "list_directory",
     ignoring(["ignore", "file_filtering_options", "respect_git_ignore"], listTool("dir_path", "path")),
   ],
-  // The addresses are in the text of the prompt.
-  ["web_fetch", (fields) => fetched(fields.text("prompt").match(/https?:\/\/[^\s"'<>)\]]+/gi) ?? [])],
+  ["web_fetch", (fields) => fetched(addressesIn(fields.text("prompt")))],
   ["google_web_search", webSearchTool()],
   ["activate_skill", (fields) => call("Skill", fields.options("name"), true)],
   ["delegate_to_agent", (fields) => agent(fields, "agent_name", "objective", "investigation_focus", "task")],
@@ -106,6 +105,12 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     "write_todos",
   ),
 ]);
+
+/** The addresses in a prompt: each word that is one, which the host fetches, and what a reader takes for one inside a word. */
+function addressesIn(prompt: string): readonly string[] {
+  const words = prompt.split(/\s+/).filter((word) => /^https?:$/.test(URL.parse(word)?.protocol ?? ""));
+  return [...new Set([...words, ...(prompt.match(/https?:\/\/[^\s"'<>)\]]+/gi) ?? [])])];
+}
 
 const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
   ["SessionStart", "session_start"],

@@ -17,6 +17,8 @@ type Call = (tool: OfferedTool, input: Input, running: Pick<ToolCall, "signal" |
 
 /** A configured server. It starts on demand and restarts when it ends; its tools stay those of the first start. */
 export interface McpServer {
+  /** Restarts it before its next call if it has more than this run would give it. */
+  confine(run: McpStart): Promise<void>;
   /** Rejects with Error if it cannot start; the next caller tries again. */
   tools(start: McpStart): Promise<readonly Tool[]>;
   close(): Promise<void>;
@@ -26,6 +28,7 @@ export function createServer(options: LinkOptions): McpServer {
   let link: Link | undefined;
   let offered: Promise<readonly Tool[]> | undefined;
   return {
+    confine: async (run) => await link?.confine(run),
     tools: (start) => {
       if (offered !== undefined) return offered;
       const reached = createLink(options, start);
@@ -91,7 +94,8 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
     }
   };
 
-  const call: Call = async (tool, input, { signal, secrets }) => {
+  const call: Call = (tool, input, running) => link.use(() => callNow(tool, input, running));
+  const callNow: Call = async (tool, input, { signal, secrets }) => {
     checkAborted(signal);
     const connection = await before(link.reach(), signal);
     await before(look(connection), signal);

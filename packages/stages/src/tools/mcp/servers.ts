@@ -73,6 +73,8 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     walled,
     unwalled,
     toolsFor: async (spec, start) => {
+      // Also those that only other runs call: they work beside this one.
+      await Promise.all(all.map(({ server }) => server.confine(start)));
       const needed = all.filter(({ name }) => spec === undefined || mayNeed(spec, name));
       if (needed.length === 0) return [];
       if (closed) throw new SluiceError("Session", "mcp_server_failed", "the session is closed");

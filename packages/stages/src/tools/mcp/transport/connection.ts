@@ -1,13 +1,13 @@
 import { isAbsolute, resolve } from "node:path";
 import type { MCPClient } from "@ai-sdk/mcp";
 import type { Clock, TextMask } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import { isSameJson, messageOf } from "@sluice/core/runtime";
 import { outsideFirst } from "../../files/paths.ts";
 import type { McpSettings } from "../config.ts";
 import type { ListedTool } from "../definition.ts";
 import { HttpTransport } from "./http.ts";
 import type { McpSdk } from "./sdk.ts";
-import { type ServerWall, wallServer } from "./server-wall.ts";
+import { type ServerWall, type StartWall, type WallPlan, wallServer } from "./server-wall.ts";
 import { StdioTransport } from "./stdio.ts";
 import { timed } from "./timed.ts";
 import type { Transport } from "./transport.ts";
@@ -16,9 +16,9 @@ import type { Transport } from "./transport.ts";
 const MOST_PAGES = 50;
 const MOST_TOOLS = 1_000;
 
-/** What a server's start takes from the run that needs it first. */
+/** What a run gives to the servers of its session, which outlive it. */
 export interface McpStart {
-  /** The server's child processes are found by this run. */
+  /** The child processes of servers that it starts are found by this run. */
   readonly runId: string;
   /** The environment of the server's process, without the session's secrets. */
   readonly env: Readonly<Record<string, string>>;
@@ -55,20 +55,28 @@ export interface Link {
   readonly closed: AbortSignal;
   /** Returns the open connection, or opens one for all concurrent callers. Rejects with Error. */
   reach(): Promise<Connection>;
+  /** Does work that needs a connection, which stays open until the work has ended or given up. */
+  use<T>(work: () => Promise<T>): Promise<T>;
+  /** Ends a process that has more than one that this run would start: a key, or files to write. The next call starts another. */
+  confine(run: McpStart): Promise<void>;
   /** Resets the count of restarts after an answered call. */
   works(): void;
   close(): Promise<void>;
 }
 
-export function createLink(options: LinkOptions, started: McpStart): Link {
+export function createLink(options: LinkOptions, first: McpStart): Link {
   const { settings, walled, unwalled } = options;
   const { config } = settings;
   // A server that ran in the sandbox is never restarted outside it.
-  const isHeld = "command" in config && config.sandbox !== false && started.wall?.sandbox.wall !== undefined;
-  const held = isHeld ? started.wall : undefined;
+  const isHeld = "command" in config && config.sandbox !== false && first.wall?.sandbox.wall !== undefined;
   if ("command" in config && !isHeld) unwalled.add(settings.name);
   if (isHeld) walled.add(settings.name);
+  /** What a process may have: no more than every run of the session would give it. */
+  let { env } = first;
+  let plan = isHeld ? first.wall?.plan() : undefined;
   const closing = new AbortController();
+  const using = new Set<Promise<unknown>>();
+  let confining: Promise<void> | undefined;
   let connection: Connection | undefined;
   let starting: Promise<Connection> | undefined;
   let ends = 0;
@@ -82,9 +90,16 @@ export function createLink(options: LinkOptions, started: McpStart): Link {
     }
     const sdk = await options.sdk();
     if (closing.signal.aborted) throw new Error("the session was closed");
-    const transport = await transportTo(options, started, sdk, held);
+    const wall = first.wall !== undefined && plan !== undefined ? { sandbox: first.wall.sandbox, plan } : undefined;
+    const transport = await transportTo(options, { ...first, env }, sdk, wall);
     connection = await connect(options, transport, sdk, closing.signal);
     return connection;
+  };
+
+  const end = async (): Promise<void> => {
+    await Promise.allSettled([...using, starting]);
+    await connection?.close();
+    connection = undefined;
   };
 
   return {
@@ -95,6 +110,33 @@ export function createLink(options: LinkOptions, started: McpStart): Link {
         starting = undefined;
       });
       return await starting;
+    },
+    use: async (work) => {
+      while (confining !== undefined) await confining;
+      const used = work();
+      using.add(used);
+      try {
+        return await used;
+      } finally {
+        using.delete(used);
+      }
+    },
+    confine: async (run) => {
+      // A server that is reached by its address has nothing of a run.
+      if (!("command" in config)) return;
+      const left = Object.entries(env).filter(([name, value]) => name in run.env && run.secrets.text(value) === value);
+      const added = plan === undefined ? undefined : withPlan(plan, run.wall?.plan());
+      if (left.length === Object.keys(env).length && isSameJson(added, plan)) return;
+      env = Object.fromEntries(left);
+      plan = added;
+      const before = confining;
+      const now = (async () => {
+        await before;
+        await end();
+      })();
+      confining = now;
+      await now;
+      if (confining === now) confining = undefined;
     },
     works: () => {
       ends = 0;
@@ -107,6 +149,12 @@ export function createLink(options: LinkOptions, started: McpStart): Link {
   };
 }
 
+/** Everything that either of two plans hides or protects. */
+function withPlan(plan: WallPlan, other: WallPlan = plan): WallPlan {
+  const both = (own: readonly string[], more: readonly string[]): readonly string[] => [...new Set([...own, ...more])];
+  return { absent: both(plan.absent, other.absent), readOnly: both(plan.readOnly, other.readOnly) };
+}
+
 function often(times: number): string {
   return times === 1 ? "once" : `${times} times in a row`;
 }
@@ -115,7 +163,7 @@ async function transportTo(
   { settings: { config, maxMessageBytes }, workspace, onFault: notice }: LinkOptions,
   { env, runId, secrets }: McpStart,
   sdk: McpSdk,
-  wall: ServerWall | undefined,
+  wall: StartWall | undefined,
 ): Promise<Transport> {
   const common = { maxMessageBytes, validate: sdk.validateJSONRPCMessage, secrets, notice };
   if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });

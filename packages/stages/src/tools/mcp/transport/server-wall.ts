@@ -5,11 +5,20 @@ import { isCode } from "../../files/started-files.ts";
 import type { Sandbox, SandboxPlan } from "../../sandbox.ts";
 import type { McpStdioServer } from "../config.ts";
 
-/** The sandbox in which the servers of a session start. */
+/** What a server must not see, and what it must not write. */
+export type WallPlan = Pick<SandboxPlan, "absent" | "readOnly">;
+
+/** The sandbox for the servers of a session, as one run has it. */
 export interface ServerWall {
   readonly sandbox: Sandbox;
-  /** Hidden and protected paths, as for commands; evaluated at each start. */
-  readonly plan: () => Pick<SandboxPlan, "absent" | "readOnly">;
+  /** Hidden and protected paths, as for commands. */
+  readonly plan: () => WallPlan;
+}
+
+/** The sandbox in which a server starts. */
+export interface StartWall {
+  readonly sandbox: Sandbox;
+  readonly plan: WallPlan;
 }
 
 export interface ServerProcess {
@@ -29,11 +38,11 @@ const PROJECTS = ["package.json", "pyproject.toml", "go.mod", "Cargo.toml", "Gem
 export async function wallServer(
   process: ServerProcess,
   config: McpStdioServer,
-  { root, wall }: { readonly root: string; readonly wall: ServerWall },
+  { root, wall }: { readonly root: string; readonly wall: StartWall },
 ): Promise<ServerProcess> {
   const { file, args, cwd, env } = process;
   const { paths, code } = programPaths(process, root);
-  const { absent, readOnly } = wall.plan();
+  const { absent, readOnly } = wall.plan;
   const plan: SandboxPlan = {
     root,
     reads: ["", ...code.map(projectOf)],
