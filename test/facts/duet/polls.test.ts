@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { done, type JsonObject, pipeline, to } from "@sluice/core";
 import { poll } from "@sluice/stages";
 import { describe, expect } from "vitest";
@@ -91,9 +92,22 @@ describe("the end of a poll", () => {
       `require("node:fs").writeFileSync("pid", String(process.pid)); setInterval(() => undefined, 1000)`,
     );
     for (const limit of [{ timeoutMs: 300 }, { totalTimeoutMs: 300 }]) {
-      const { output, session } = await play(poll({ command: hanging, every: "1m", ...limit }));
-      expect(output).toMatchObject({ code: "poll", detail: { exitCode: null, attempts: 1 } });
-      expect(isAlive(Number(session.workspace.text("pid")))).toBe(false);
+      const { clock, session } = sleeper();
+      const run = session.start(only(poll({ command: hanging, every: "1m", ...limit })), {});
+      const pid = (): number => (existsSync(session.workspace.path("pid")) ? Number(session.workspace.text("pid")) : 0);
+      await eventually(() => pid() > 0, "the command");
+      let isOver = false;
+      const ended = run.then((result) => {
+        isOver = true;
+        return result;
+      });
+      await eventually(() => {
+        // Also past the time that a command has to end by itself.
+        clock.turn(300);
+        return isOver;
+      }, "the end of the poll");
+      expect(await ended).toMatchObject({ output: { code: "poll", detail: { exitCode: null, attempts: 1 } } });
+      expect(isAlive(pid())).toBe(false);
     }
   });
 
