@@ -130,8 +130,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "nothing-moved-away",
     file: "sandbox/after-call.ts",
-    find: "if (paths.size === 0) return [];",
-    replace: "if (paths.size >= 0) return [];",
+    find: "for (const path of paths) {",
+    replace: "for (const path of paths.slice(0, 0)) {",
   },
   {
     name: "marks-not-compared",
@@ -216,5 +216,6 @@ export const WALL_TESTS: readonly string[] = [
   "test/unit/sandbox-processes.test.ts",
   "test/unit/sandbox-modes.test.ts",
   "test/unit/sandbox-git.test.ts",
+  "test/unit/sandbox-leftovers.test.ts",
   "test/unit/mcp-walls.test.ts",
 ];

@@ -277,6 +277,7 @@ test("where a sandbox is required and there is none, a call is refused with the 
     missing,
     prove: nothing,
     run: nothing,
+    watched: nothing,
     wrap: nothing,
   } as const;
   const required = bashTool({ sandbox });
@@ -295,6 +296,7 @@ test("where the sandbox was lost, nothing more is run without it", async () => {
     missing,
     prove: async () => undefined,
     run: nothing,
+    watched: nothing,
     wrap: nothing,
   } as const;
   const held = bashTool({ sandbox });

@@ -29,31 +29,40 @@ export function obeyedBefore(marks: readonly Mark[], watched: WatchedPaths): Obe
   return { marks: new Set(marks.filter(isObeyed).map(({ identity }) => identity)), paths: new Map(paths) };
 }
 
+/** What there is after a call. */
+export interface ObeyedAfter {
+  readonly watched: WatchedPaths;
+  /** Finds the marks. */
+  readonly search: () => Promise<readonly Mark[]>;
+  /** The folder of the run store, if it is on disk. */
+  readonly store: string | undefined;
+}
+
 /**
  * Moves every new obeyed path out of the workspace; those that existed before are mounted and cannot change. Throws
  * `sandbox_failed` if one cannot be moved.
  */
 export async function moveAway(
   before: ObeyedBefore,
-  marks: readonly Mark[],
-  watched: WatchedPaths,
-  store: string | undefined,
+  { watched, search, store }: ObeyedAfter,
 ): Promise<SandboxedExit["movedAway"]> {
+  const folder = join(store === undefined ? tmpdir() : dirname(store), "moved-away", randomUUID());
+  const movedAway: { path: string; to: string }[] = [];
+  const take = async (paths: readonly string[]): Promise<void> => {
+    for (const path of paths) {
+      // A name that no program obeys.
+      const to = join(folder, `${movedAway.length + 1}-${basename(path).replace(/^\.+/, "")}.moved`);
+      if (await move(path, to)) movedAway.push({ path, to });
+    }
+  };
   const isNew = (path: string): boolean => {
     const now = stateOf(path);
     return now !== "" && now !== (before.paths.get(path) ?? "");
   };
-  const made = marks.filter((mark) => isObeyed(mark) && !before.marks.has(mark.identity)).map(({ path }) => path);
-  // Also the paths of before: a link among them may have been replaced by a folder.
-  const paths = new Set([...made, ...[...before.paths.keys(), ...pathsOf(watched)].filter(isNew)]);
-  if (paths.size === 0) return [];
-  const folder = join(store === undefined ? tmpdir() : dirname(store), "moved-away", randomUUID());
-  const movedAway: { path: string; to: string }[] = [];
-  for (const [index, path] of [...paths].entries()) {
-    // A name that no program obeys.
-    const to = join(folder, `${index + 1}-${basename(path).replace(/^\.+/, "")}.moved`);
-    if (await move(path, to)) movedAway.push({ path, to });
-  }
+  // First these, which do not depend on the search. Also those of before: a link among them may have been replaced by a folder.
+  await take([...before.paths.keys(), ...pathsOf(watched)].filter(isNew));
+  const isMade = (mark: Mark): boolean => isObeyed(mark) && !before.marks.has(mark.identity);
+  await take((await search()).filter(isMade).map(({ path }) => path));
   return movedAway;
 }
 

@@ -2,7 +2,9 @@ import { type BigIntStats, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { systemClock } from "@sluice/core";
+import { openAgain } from "../tools/files/closed-folders.ts";
 import { entriesIn } from "../tools/files/paths.ts";
+import { withFallback } from "../tools/files/results.ts";
 
 /** Folders that are visited, the nearest first. */
 const MOST_FOLDERS = 20_000;
@@ -10,6 +12,8 @@ const MOST_FOLDERS = 20_000;
 const AT_ONCE = 500;
 /** Resolution of file system clocks; a folder that changed within it is read again. */
 const RACY_MS = 50n;
+/** The rights without which an owner cannot search a folder. */
+const SEARCH_RIGHTS = 0o500n;
 /** Names that programs of the host obey in any folder. */
 const OBEYED = /^(?:\.git|\.sluice|sluice\.config\..+)$/i;
 /** Without these, a folder is no repository, or has no settings. */
@@ -33,13 +37,16 @@ interface KnownFolder {
 
 /**
  * Finds the marks below folders. An unchanged folder is not read again, so a second search costs one `lstat` per folder. Skips
- * `node_modules`, obeyed folders, links, and everything beyond the limit.
+ * `node_modules`, obeyed folders, links, what cannot be read, and everything beyond the limit. With `opens`, folders of this user
+ * are made readable for it.
  */
-export function folderMarks(): (tops: readonly string[]) => Promise<readonly Mark[]> {
+export function folderMarks(): (tops: readonly string[], opens: boolean) => Promise<readonly Mark[]> {
   const known = new Map<string, KnownFolder>();
 
-  const look = (folder: string): KnownFolder | undefined => {
-    const stats = lstatSync(folder, { bigint: true, throwIfNoEntry: false });
+  const look = (folder: string, opens: boolean): KnownFolder | undefined => {
+    const found = statsOf(folder);
+    const isClosed = found !== undefined && (found.mode & SEARCH_RIGHTS) !== SEARCH_RIGHTS;
+    const stats = isClosed && opens && openAgain(folder) !== undefined ? statsOf(folder) : found;
     if (stats?.isDirectory() !== true) return undefined;
     const before = known.get(folder);
     if (before !== undefined && before.changed === stats.ctimeNs && !before.racy) return before;
@@ -48,18 +55,23 @@ export function folderMarks(): (tops: readonly string[]) => Promise<readonly Mar
     return now;
   };
 
-  return async (tops) => {
+  return async (tops, opens) => {
     const marks: Mark[] = [];
     const queue = [...tops];
     for (let at = 0; at < queue.length && at < MOST_FOLDERS; at += 1) {
       if (at % AT_ONCE === AT_ONCE - 1) await setImmediate();
-      const folder = look(queue[at] ?? "");
+      const folder = look(queue[at] ?? "", opens);
       if (folder === undefined) continue;
       marks.push(...folder.marks);
       queue.push(...folder.folders);
     }
     return marks;
   };
+}
+
+/** Undefined also for what cannot be examined, such as a path that is too long for the system. */
+function statsOf(path: string): BigIntStats | undefined {
+  return withFallback(() => lstatSync(path, { bigint: true }), undefined);
 }
 
 function isRacy({ ctimeMs }: BigIntStats): boolean {
@@ -77,7 +89,7 @@ function contentsOf(folder: string): Pick<KnownFolder, "marks" | "folders"> {
       const isChannel = entry.isSocket() || entry.isFIFO();
       if (!isChannel && !isObeyed(entry.name)) return [];
       const path = join(folder, entry.name);
-      const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+      const stats = statsOf(path);
       if (stats === undefined) return [];
       // A link cannot be mounted over, so a new link may reuse the inode of the old one.
       const made = stats.isSymbolicLink() ? `:${stats.ctimeNs}` : "";

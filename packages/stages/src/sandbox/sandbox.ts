@@ -6,7 +6,14 @@ import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
 import { type ProcessEnd, type ProcessOptions, runProcess, SHELLS } from "../tools/bash/process.ts";
 import { contains, isProgram, linksOn, realPath } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
-import type { Sandbox, SandboxedExit, SandboxedProgram, SandboxOptions, SandboxPlan } from "../tools/sandbox.ts";
+import type {
+  Sandbox,
+  SandboxedExit,
+  SandboxedProgram,
+  SandboxOptions,
+  SandboxPlan,
+  WatchedWork,
+} from "../tools/sandbox.ts";
 import { namedRepositories } from "../tools/search/git-settings.ts";
 import { moveAway, obeyedBefore, type WatchedPaths } from "./after-call.ts";
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
@@ -59,8 +66,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     plan: SandboxPlan,
   ): Omit<BubblewrapFacts, "marks" | "status"> => {
     keys ??= systemKeys();
-    const spelledHome = program.env.HOME !== undefined && isAbsolute(program.env.HOME) ? program.env.HOME : undefined;
-    const home = spelledHome === undefined ? undefined : (realPath(spelledHome) ?? resolve(spelledHome));
+    const { spelledHome, home } = homeIn(program.env);
     const cwd = realPath(program.cwd) ?? plan.root;
     return {
       plan,
@@ -163,34 +169,69 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     return proven;
   };
 
+  const search = async (plan: SandboxPlan): Promise<readonly Mark[]> =>
+    await marksBelow(topsOf(plan), plan.writes.length > 0);
+
+  const marksOf = async (plan: SandboxPlan): Promise<readonly Mark[]> => {
+    const marks = await search(plan);
+    refuseMany(marks);
+    return marks;
+  };
+
+  /** Does work of a program that may write, and moves away what it leaves, also if the work fails. */
+  const movingAway = async <T>(
+    facts: Pick<BubblewrapFacts, "plan" | "repository">,
+    marks: readonly Mark[],
+    work: () => Promise<T>,
+  ): Promise<WatchedWork<T>> => {
+    const { plan } = facts;
+    if (plan.writes.length === 0) return { end: await work(), movedAway: [] };
+    const before = obeyedBefore(marks, watchedPaths(facts));
+    let end: T;
+    let movedAway: SandboxedExit["movedAway"];
+    try {
+      end = await work();
+    } finally {
+      const after = { watched: watchedPaths(facts), search: () => search(plan), store: plan.absent[0] };
+      movedAway = await moveAway(before, after);
+    }
+    return { end, movedAway };
+  };
+
   const run = async (program: ProcessOptions, plan: SandboxPlan): Promise<SandboxedExit> => {
     const wall = await provenWall();
     const release = holdScratch(plan.root, plan.scratch);
     try {
       const facts = findings(wall, program, plan);
-      const marks = await marksBelow(topsOf(plan));
-      refuseMany(marks);
-      const writes = plan.writes.length > 0;
-      const before = writes ? obeyedBefore(marks, watchedPaths(facts)) : undefined;
+      const marks = await marksOf(plan);
       let errors = "";
       const stderr = (text: string): boolean => {
         if (errors.length < KEPT_TEXT) errors += text.slice(0, KEPT_TEXT);
         return program.stderr(text);
       };
-      const end = await runBehind(wall, { ...program, stderr }, wallArguments(wall, facts, marks));
-      if (end === undefined) throw await lost(errors);
-      if (before === undefined) return { ...end, movedAway: [] };
-      const after = await marksBelow(topsOf(plan));
-      return { ...end, movedAway: await moveAway(before, after, watchedPaths(facts), plan.absent[0]) };
+      const { end, movedAway } = await movingAway(facts, marks, async () => {
+        const end = await runBehind(wall, { ...program, stderr }, wallArguments(wall, facts, marks));
+        if (end === undefined) throw await lost(errors);
+        return end;
+      });
+      return { ...end, movedAway };
     } finally {
       release();
     }
   };
 
+  const watched = async <T>(
+    env: Program["env"],
+    plan: SandboxPlan,
+    work: () => Promise<T>,
+  ): Promise<WatchedWork<T>> => {
+    const repository = sandboxedRepository(plan.root, homeIn(env).home);
+    return await movingAway({ plan, repository }, await search(plan), work);
+  };
+
   const wrap = async (program: Program, plan: SandboxPlan): Promise<SandboxedProgram> => {
     const wall = await provenWall();
-    const marks = await marksBelow(topsOf(plan));
-    refuseMany(marks);
+    const marks = await marksOf(plan);
     const args = wallArguments(wall, findings(wall, program, plan), marks, { status: false });
     return { file: wall.program, args: [...args, program.file, ...program.args] };
   };
@@ -208,8 +249,15 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     },
     prove: proveOnce,
     run,
+    watched,
     wrap,
   };
+}
+
+/** The home folder as an environment spells it, and its real path. */
+function homeIn({ HOME }: Program["env"]): Pick<BubblewrapFacts, "spelledHome" | "home"> {
+  const spelledHome = HOME !== undefined && isAbsolute(HOME) ? HOME : undefined;
+  return { spelledHome, home: spelledHome === undefined ? undefined : (realPath(spelledHome) ?? resolve(spelledHome)) };
 }
 
 function wallArguments(

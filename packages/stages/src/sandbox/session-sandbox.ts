@@ -109,6 +109,7 @@ export function lazySandbox(options: SandboxOptions): Sandbox {
       if (mode !== "off") await (await load()).prove();
     },
     run: async (program, plan) => await (await load()).run(program, plan),
+    watched: async (env, plan, work) => await (await load()).watched(env, plan, work),
     wrap: async (program, plan) => await (await load()).wrap(program, plan),
   };
 }

@@ -69,8 +69,13 @@ export interface Sandbox {
   /** Runs a program in the sandbox. Throws `sandbox_failed` if it could not be created; nothing ran then. */
   run(program: ProcessOptions, plan: SandboxPlan): Promise<SandboxedExit>;
   /**
+   * Does work of a program that runs in the sandbox already, such as a call of a server, and moves away what appeared meanwhile,
+   * also if the work fails. Throws `sandbox_failed` if something could not be moved.
+   */
+  watched<T>(env: ProcessOptions["env"], plan: SandboxPlan, work: () => Promise<T>): Promise<WatchedWork<T>>;
+  /**
    * The command that starts a long-lived program, such as a server, in the sandbox. It ends with its parent. Obeyed files
-   * that it creates are not moved away. Throws `sandbox_failed` without a sandbox.
+   * that it creates are moved away only by `watched`. Throws `sandbox_failed` without a sandbox.
    */
   wrap(program: Pick<ProcessOptions, "file" | "args" | "cwd" | "env">, plan: SandboxPlan): Promise<SandboxedProgram>;
 }
@@ -78,6 +83,11 @@ export interface Sandbox {
 export interface SandboxedProgram {
   readonly file: string;
   readonly args: readonly string[];
+}
+
+/** What work returned, and what was moved away after it. */
+export interface WatchedWork<T> extends Pick<SandboxedExit, "movedAway"> {
+  readonly end: T;
 }
 
 export interface SandboxedExit extends ProcessEnd {

@@ -1,0 +1,74 @@
+import { chownSync, existsSync, lstatSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
+import { hasWall, type Walled, type WallWorld, walled, wallUsers, wallWorld } from "../support/walls.ts";
+
+const isThere = hasWall();
+/** Creates a package where the code of a run would find it. */
+const PACKAGE = "mkdir -p flows/node_modules/kit; echo evil >flows/node_modules/kit/index.js";
+
+/** A command that may write the workspace, in which a folder of packages is awaited. */
+function writing({ root }: WallWorld, readOnly = ["flows/node_modules"]) {
+  return { writes: [""], readOnly: readOnly.map((path) => join(root, path)) };
+}
+
+function movedIn({ root }: WallWorld, { end }: Walled): readonly string[] {
+  return end.movedAway.map(({ path }) => path.slice(root.length + 1)).toSorted();
+}
+
+test("work of a program that is in the sandbox already is followed by the same, whether it fails or not", async () => {
+  const { root, env, plan, put } = wallWorld({ name: "the one who runs the tests", uid: undefined });
+  const sandbox = createSandbox({ mode: "off", root, absent: () => plan.absent });
+  const call = async (end: string): Promise<string> => {
+    put("work/sluice.config.ts");
+    return end === "fails" ? await Promise.reject(new Error(end)) : end;
+  };
+  const writes = { ...plan, writes: [""] };
+  const config = join(root, "sluice.config.ts");
+  expect(await sandbox.watched(env, writes, () => call("works"))).toMatchObject({
+    end: "works",
+    movedAway: [{ path: config }],
+  });
+  await expect(sandbox.watched(env, writes, () => call("fails"))).rejects.toThrow("fails");
+  expect(existsSync(config)).toBe(false);
+  expect(await sandbox.watched(env, plan, () => call("only reads"))).toEqual({ end: "only reads", movedAway: [] });
+});
+
+describe.skipIf(!isThere).each(wallUsers())(
+  "what a command leaves (skipped where no wall can be built), as $name",
+  (user) => {
+    test("it is moved away beside a folder that is too deep to be named, and later commands run", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      const deep = "for at in $(seq 30); do mkdir $name; cd $name; done";
+      const left = await run(
+        `${PACKAGE}; name=$(printf 'd%.0s' $(seq 240)); (${deep}); git init -q own`,
+        writing(world),
+      );
+      expect(movedIn(world, left)).toEqual(["flows/node_modules", "own/.git"]);
+      expect(movedIn(world, await run("git init -q own", writing(world)))).toEqual(["own/.git"]);
+      world.outside("rm -rf d*");
+    });
+
+    test("it is moved away out of folders that the command closed, and those are opened for their owner", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      const nested = "mkdir -p listed/below hidden; git init -q listed/below; git init -q hidden/own";
+      const left = await run(`${PACKAGE}; ${nested}; chmod 444 listed; chmod 000 hidden`, writing(world));
+      expect(movedIn(world, left)).toEqual(["flows/node_modules", "hidden/own/.git", "listed/below/.git"]);
+      const modes = ["listed", "hidden"].map((name) => lstatSync(join(world.root, name)).mode & 0o777);
+      expect(modes).toEqual([0o744, 0o700]);
+    });
+
+    test.skipIf(process.getuid?.() !== 0)("a folder of another user that cannot be read stays as it is", async () => {
+      const world = wallWorld(user);
+      const theirs = join(world.root, "theirs");
+      world.outside("mkdir theirs; chmod 300 theirs");
+      chownSync(theirs, user.uid === undefined ? 65_534 : 0, 0);
+      const run = await walled(user, world);
+      expect(movedIn(world, await run(PACKAGE, writing(world)))).toEqual(["flows/node_modules"]);
+      expect(lstatSync(theirs).mode & 0o777).toBe(0o300);
+    });
+  },
+);
