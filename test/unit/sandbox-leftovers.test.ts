@@ -1,6 +1,6 @@
-import { chownSync, existsSync, lstatSync } from "node:fs";
+import { chownSync, existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
 import { hasWall, type Walled, type WallWorld, walled, wallUsers, wallWorld } from "../support/walls.ts";
 
@@ -59,6 +59,39 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(movedIn(world, left)).toEqual(["flows/node_modules", "hidden/own/.git", "listed/below/.git"]);
       const modes = ["listed", "hidden"].map((name) => lstatSync(join(world.root, name)).mode & 0o777);
       expect(modes).toEqual([0o744, 0o700]);
+    });
+
+    test("it is moved away although its folders may not be changed, and the folder that held it keeps its mode", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      const name = `sluice.config.${"é".repeat(120)}`;
+      const left = await run(`${PACKAGE}; touch ${name}; chmod 555 flows/node_modules/kit flows/node_modules flows`, {
+        ...writing(world),
+      });
+      expect(movedIn(world, left)).toEqual(["flows/node_modules", name]);
+      expect(lstatSync(join(world.root, "flows")).mode & 0o777).toBe(0o555);
+    });
+
+    test("what cannot be moved keeps nothing else from it, and no command runs until it is gone", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      // On another disk, what is moved is copied.
+      const elsewhere = mkdtempSync("/dev/shm/sluice-wall-");
+      onTestFinished(() => rmSync(elsewhere, { recursive: true }));
+      if (user.uid !== undefined) chownSync(elsewhere, user.uid, user.uid);
+      const plan = { ...writing(world, ["a/deep", "b/closed"]), absent: [join(elsewhere, "store")] };
+      const deep = "mkdir -p a/deep; cd a/deep; for at in $(seq 30); do mkdir $name; cd $name; done";
+      const closed =
+        "mkdir -p b/closed/in; mkfifo b/closed/pipe; echo evil >b/closed/in/file; chmod 000 b/closed/in/file b/closed/in b/closed";
+      const message = /sandbox_failed: A command left .*work\/a\/deep \(/;
+      await expect(run(`name=$(printf 'd%.0s' $(seq 240)); (${deep}); ${closed}`, plan)).rejects.toThrow(message);
+      expect(world.outside("ls a; ls b")).toBe("deep\n");
+      const [folder = ""] = readdirSync(join(elsewhere, "moved-away"));
+      expect(world.outside(`cat ${join(elsewhere, "moved-away", folder)}/*-closed.moved/in/file`)).toBe("evil\n");
+      await expect(run("echo ran", plan)).rejects.toThrow(message);
+      await expect(run("echo ran")).rejects.toThrow(message);
+      world.outside("rm -rf a");
+      expect((await run("echo ran", plan)).text).toBe("ran\n");
     });
 
     test.skipIf(process.getuid?.() !== 0)("a folder of another user that cannot be read stays as it is", async () => {

@@ -1,10 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { cpSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readlinkSync, renameSync } from "node:fs";
+import { cp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import { openAgain, openAllAgain } from "../tools/files/closed-folders.ts";
 import { withFolder } from "../tools/files/open.ts";
+import { specialKind } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
 import type { Mark } from "./folder-marks.ts";
@@ -36,23 +39,31 @@ export interface ObeyedAfter {
   readonly search: () => Promise<readonly Mark[]>;
   /** The folder of the run store, if it is on disk. */
   readonly store: string | undefined;
+  /** Receives what cannot be moved: why, by path. */
+  readonly left: Map<string, string>;
 }
 
 /**
  * Moves every new obeyed path out of the workspace; those that existed before are mounted and cannot change. Throws
- * `sandbox_failed` if one cannot be moved.
+ * `sandbox_failed` if one could not be moved, once all were tried.
  */
 export async function moveAway(
   before: ObeyedBefore,
-  { watched, search, store }: ObeyedAfter,
+  { watched, search, store, left }: ObeyedAfter,
 ): Promise<SandboxedExit["movedAway"]> {
   const folder = join(store === undefined ? tmpdir() : dirname(store), "moved-away", randomUUID());
   const movedAway: { path: string; to: string }[] = [];
   const take = async (paths: readonly string[]): Promise<void> => {
     for (const path of paths) {
-      // A name that no program obeys.
-      const to = join(folder, `${movedAway.length + 1}-${basename(path).replace(/^\.+/, "")}.moved`);
-      if (await move(path, to)) movedAway.push({ path, to });
+      // A name that no program obeys, and short enough for every system.
+      const name = basename(path).replace(/^\.+/, "").slice(0, MOST_OF_NAME);
+      const to = join(folder, `${movedAway.length + left.size + 1}-${name}.moved`);
+      try {
+        if (await move(path, to)) movedAway.push({ path, to });
+      } catch (thrown) {
+        // The others are moved all the same.
+        left.set(path, systemCode(thrown) ?? messageOf(thrown));
+      }
     }
   };
   const isNew = (path: string): boolean => {
@@ -63,7 +74,25 @@ export async function moveAway(
   await take([...before.paths.keys(), ...pathsOf(watched)].filter(isNew));
   const isMade = (mark: Mark): boolean => isObeyed(mark) && !before.marks.has(mark.identity);
   await take((await search()).filter(isMade).map(({ path }) => path));
+  refuseLeft(left);
   return movedAway;
+}
+
+/** Throws `sandbox_failed` while something is there that could not be moved away. */
+export function refuseLeft(left: Map<string, string>): void {
+  for (const path of left.keys()) if (!mayBeThere(path)) left.delete(path);
+  if (left.size === 0) return;
+  const named = [...left].map(([path, why]) => `${path} (${why})`).join(", ");
+  const message = `A command left what programs of this machine would obey, and it could not be moved away: ${named}. Nothing runs in the sandbox until it is removed.`;
+  throw fault("sandbox_failed", message, { paths: [...left.keys()] });
+}
+
+/** Characters of a name that are kept; each has at most three bytes. */
+const MOST_OF_NAME = 60;
+
+/** A folder on the way that cannot be searched proves nothing. */
+function mayBeThere(path: string): boolean {
+  return withFallback(() => lstatSync(path, { throwIfNoEntry: false }) !== undefined, true);
 }
 
 function isObeyed({ kind }: Mark): boolean {
@@ -83,23 +112,30 @@ function stateOf(path: string): string {
 
 /** Returns false if the path is already gone, moved together with its folder, or lies behind a link, which is moved itself. */
 async function move(path: string, to: string): Promise<boolean> {
+  const holder = dirname(path);
+  const mode = openAgain(holder);
   try {
     // Another process in the sandbox could turn the folder into a link to a place outside of the workspace.
-    return await withFolder(dirname(path), async (folder) => {
-      mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
-      return take(folder.at(basename(path)), to);
+    return await withFolder(holder, async (folder) => {
+      try {
+        mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
+        // A folder that its owner may not change cannot be moved into another one.
+        openAgain(path);
+        return await take(folder.at(basename(path)), to, path);
+      } finally {
+        if (mode !== undefined) chmodSync(folder.path, mode);
+      }
     });
   } catch (thrown) {
     if (isSluiceError(thrown) && NOT_HERE.has(thrown.code)) return false;
-    const message = `The command ran and left ${path}, which programs of this machine would obey. It could not be moved away (${messageOf(thrown)}). Remove it before anything else runs here.`;
-    throw fault("sandbox_failed", message, { path });
+    throw thrown;
   }
 }
 
 /** The codes of a folder that is not what its path says. */
 const NOT_HERE: ReadonlySet<string> = new Set(["not_found", "path_changed", "not_a_folder"]);
 
-function take(from: string, to: string): boolean {
+async function take(from: string, to: string, path: string): Promise<boolean> {
   try {
     renameSync(from, to);
   } catch (thrown) {
@@ -107,8 +143,15 @@ function take(from: string, to: string): boolean {
     if (code === "ENOENT") return false;
     // Another disk: copy instead.
     if (code !== "EXDEV") throw thrown;
-    cpSync(from, to, { recursive: true, verbatimSymlinks: true });
-    rmSync(from, { recursive: true });
+    openAllAgain(path);
+    // Not `cpSync` and `rmSync`, which abort the process at a path that is too long.
+    await cp(from, to, { recursive: true, verbatimSymlinks: true, filter: (part) => !isSpecial(part) });
+    await rm(from, { recursive: true });
   }
   return true;
+}
+
+/** Whether a path is a pipe, a socket or a device, which cannot be copied. */
+function isSpecial(path: string): boolean {
+  return specialKind(lstatSync(path)) !== undefined;
 }

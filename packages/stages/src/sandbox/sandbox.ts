@@ -15,7 +15,7 @@ import type {
   WatchedWork,
 } from "../tools/sandbox.ts";
 import { namedRepositories } from "../tools/search/git-settings.ts";
-import { moveAway, obeyedBefore, type WatchedPaths } from "./after-call.ts";
+import { moveAway, obeyedBefore, refuseLeft, type WatchedPaths } from "./after-call.ts";
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
 import { folderMarks, type Mark } from "./folder-marks.ts";
@@ -59,6 +59,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   let proven: FoundWall | undefined;
   let missing: MissingSandbox | undefined;
   let isLost = false;
+  /** What could not be moved away: why, by path. */
+  const left = new Map<string, string>();
 
   const findings = (
     wall: FoundWall,
@@ -173,6 +175,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     await marksBelow(topsOf(plan), plan.writes.length > 0);
 
   const marksOf = async (plan: SandboxPlan): Promise<readonly Mark[]> => {
+    refuseLeft(left);
     const marks = await search(plan);
     refuseMany(marks);
     return marks;
@@ -192,7 +195,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     try {
       end = await work();
     } finally {
-      const after = { watched: watchedPaths(facts), search: () => search(plan), store: plan.absent[0] };
+      const after = { watched: watchedPaths(facts), search: () => search(plan), store: plan.absent[0], left };
       movedAway = await moveAway(before, after);
     }
     return { end, movedAway };

@@ -70,7 +70,7 @@ export interface Sandbox {
   run(program: ProcessOptions, plan: SandboxPlan): Promise<SandboxedExit>;
   /**
    * Does work of a program that runs in the sandbox already, such as a call of a server, and moves away what appeared meanwhile,
-   * also if the work fails. Throws `sandbox_failed` if something could not be moved.
+   * also if the work fails. Throws `sandbox_failed` if something could not be moved. No program is started while that is there.
    */
   watched<T>(env: ProcessOptions["env"], plan: SandboxPlan, work: () => Promise<T>): Promise<WatchedWork<T>>;
   /**
@@ -80,6 +80,7 @@ export interface Sandbox {
   wrap(program: Pick<ProcessOptions, "file" | "args" | "cwd" | "env">, plan: SandboxPlan): Promise<SandboxedProgram>;
 }
 
+/** The command that starts a program in the sandbox. */
 export interface SandboxedProgram {
   readonly file: string;
   readonly args: readonly string[];
@@ -90,6 +91,7 @@ export interface WatchedWork<T> extends Pick<SandboxedExit, "movedAway"> {
   readonly end: T;
 }
 
+/** How a program in the sandbox ended. */
 export interface SandboxedExit extends ProcessEnd {
   /** New paths that a later command of the host would obey, and where each was moved. */
   readonly movedAway: readonly { readonly path: string; readonly to: string }[];
