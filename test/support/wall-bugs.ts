@@ -142,8 +142,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "git-paths-not-compared",
     file: "sandbox/after-call.ts",
-    find: "[...before.paths.keys(), ...pathsOf(watched)].filter(isNew)",
-    replace: "[...before.paths.keys()].slice(0, 0)",
+    find: 'return now !== "" && now !== (before.paths.get(path) ?? "");',
+    replace: "return now === null;",
   },
   {
     name: "folders-remembered-too-long",

@@ -1,4 +1,4 @@
-import { chownSync, existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
@@ -93,6 +93,55 @@ describe.skipIf(!isThere).each(wallUsers())(
       world.outside("rm -rf a");
       expect((await run("echo ran", plan)).text).toBe("ran\n");
     });
+
+    test("what is protected or hidden stays so although its folders were closed before the command", async () => {
+      const world = wallWorld(user);
+      world.put("work/data/store/journal", "planted");
+      world.put("work/flows/node_modules/kit/index.js", "mine");
+      world.put("work/tools/hooks/pre-commit", "mine");
+      world.own();
+      world.outside(
+        "git init -q; git config core.hooksPath tools/hooks; mkdir -p .git/worktrees/w; echo mine >.git/worktrees/w/commondir",
+      );
+      const seen =
+        "cat .git/config .git/worktrees/w/commondir tools/hooks/pre-commit flows/node_modules/kit/index.js data/store/journal";
+      const before = world.outside(seen);
+      const closed = ".git/worktrees .git data flows tools";
+      const run = await walled(user, world);
+      const plan = { ...writing(world), absent: [join(world.root, "data/store")] };
+      const opens = `chmod 755 .git; chmod 755 ${closed}`;
+      for (const line of [
+        `${opens}; git config core.pager evil; echo evil >.git/worktrees/w/commondir; echo evil >tools/hooks/pre-commit; echo evil >flows/node_modules/kit/index.js; cat data/store/journal; mv data d; echo evil >data/store/journal; :`,
+        `${opens}; echo evil >>.git/config; chmod 000 ${closed} .`,
+      ]) {
+        world.outside(`chmod 000 ${closed}`);
+        const { text, end } = await run(line, plan);
+        expect(text).not.toContain("planted");
+        expect(end.movedAway).toEqual([]);
+      }
+      expect(world.outside(seen)).toBe(before);
+    });
+
+    test("what a command leaves in a workspace that it closes is moved away", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      const left = await run(`${PACKAGE}; git init -q own; chmod 000 flows/node_modules flows .`, writing(world));
+      expect(movedIn(world, left)).toEqual(["flows/node_modules", "own/.git"]);
+    });
+
+    test.skipIf(user.uid === undefined)(
+      "nothing runs if a folder of another user hides whether what is protected is there",
+      async () => {
+        const world = wallWorld(user);
+        const run = await walled(user, world);
+        world.outside("mkdir flows");
+        chownSync(join(world.root, "flows"), 0, 0);
+        chmodSync(join(world.root, "flows"), 0o700);
+        const message =
+          /sandbox_failed: .*flows\/node_modules, which cannot be examined \(EACCES at .*flows\). Nothing was run/;
+        await expect(run("echo ran", writing(world))).rejects.toThrow(message);
+      },
+    );
 
     test.skipIf(process.getuid?.() !== 0)("a folder of another user that cannot be read stays as it is", async () => {
       const world = wallWorld(user);

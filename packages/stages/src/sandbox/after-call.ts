@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { openAgain, openAllAgain } from "../tools/files/closed-folders.ts";
+import { certain, openAgain, openAllAgain } from "../tools/files/closed-folders.ts";
 import { withFolder } from "../tools/files/open.ts";
 import { specialKind } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
@@ -18,23 +18,30 @@ export interface ObeyedBefore {
   readonly marks: ReadonlySet<string>;
   /** State by path: absent (""), a link with its target, or anything else, which the wall protects. */
   readonly paths: ReadonlyMap<string, string>;
+  /** What the call may write. */
+  readonly areas: readonly string[];
 }
+
 /** Paths that a call must not create, in addition to those that are obeyed for their name. */
 export interface WatchedPaths {
   /** The repository's folders, if it is writable. */
   readonly repository: readonly string[];
   /** Paths that the plan hides or protects. */
   readonly planned: readonly string[];
+  /** What the call may write. */
+  readonly areas: readonly string[];
 }
 
+/** Throws `sandbox_failed` if a path cannot be examined. */
 export function obeyedBefore(marks: readonly Mark[], watched: WatchedPaths): ObeyedBefore {
-  const paths = pathsOf(watched).map((path) => [path, stateOf(path)] as const);
-  return { marks: new Set(marks.filter(isObeyed).map(({ identity }) => identity)), paths: new Map(paths) };
+  const { areas } = watched;
+  const paths = new Map(pathsOf(watched).map((path) => [path, stateOf(path, areas)]));
+  return { marks: new Set(marks.filter(isObeyed).map(({ identity }) => identity)), paths, areas };
 }
 
 /** What there is after a call. */
 export interface ObeyedAfter {
-  readonly watched: WatchedPaths;
+  readonly watched: () => WatchedPaths;
   /** Finds the marks. */
   readonly search: () => Promise<readonly Mark[]>;
   /** The folder of the run store, if it is on disk. */
@@ -53,27 +60,32 @@ export async function moveAway(
 ): Promise<SandboxedExit["movedAway"]> {
   const folder = join(store === undefined ? tmpdir() : dirname(store), "moved-away", randomUUID());
   const movedAway: { path: string; to: string }[] = [];
-  const take = async (paths: readonly string[]): Promise<void> => {
+  const take = async (paths: readonly string[], isNew: (path: string) => boolean): Promise<void> => {
     for (const path of paths) {
       // A name that no program obeys, and short enough for every system.
       const name = basename(path).replace(/^\.+/, "").slice(0, MOST_OF_NAME);
       const to = join(folder, `${movedAway.length + left.size + 1}-${name}.moved`);
       try {
-        if (await move(path, to)) movedAway.push({ path, to });
+        if (isNew(path) && (await move(path, to))) movedAway.push({ path, to });
       } catch (thrown) {
         // The others are moved all the same.
         left.set(path, systemCode(thrown) ?? messageOf(thrown));
       }
     }
   };
-  const isNew = (path: string): boolean => {
-    const now = stateOf(path);
+  const isChanged = (path: string): boolean => {
+    const now = stateOf(path, before.areas);
     return now !== "" && now !== (before.paths.get(path) ?? "");
   };
-  // First these, which do not depend on the search. Also those of before: a link among them may have been replaced by a folder.
-  await take([...before.paths.keys(), ...pathsOf(watched)].filter(isNew));
+  // First these, which depend on no search. A link among them may have been replaced by a folder.
+  await take([...before.paths.keys()], isChanged);
   const isMade = (mark: Mark): boolean => isObeyed(mark) && !before.marks.has(mark.identity);
-  await take((await search()).filter(isMade).map(({ path }) => path));
+  try {
+    const made = (await search()).filter(isMade).map(({ path }) => path);
+    await take(made, () => true);
+  } finally {
+    await take(pathsOf(watched()), isChanged);
+  }
   refuseLeft(left);
   return movedAway;
 }
@@ -99,15 +111,16 @@ function isObeyed({ kind }: Mark): boolean {
   return kind === "obeyed";
 }
 
-function pathsOf({ repository, planned }: WatchedPaths): readonly string[] {
-  return [...obeyedPaths(repository), ...planned];
+function pathsOf({ repository, planned, areas }: WatchedPaths): readonly string[] {
+  return [...obeyedPaths(repository, areas), ...planned];
 }
 
-function stateOf(path: string): string {
-  return withFallback(() => {
+function stateOf(path: string, areas: readonly string[]): string {
+  const state = certain(path, areas, () => {
     const stats = lstatSync(path);
     return stats.isSymbolicLink() ? `a link to ${readlinkSync(path)}` : "present";
-  }, "");
+  });
+  return state ?? "";
 }
 
 /** Returns false if the path is already gone, moved together with its folder, or lies behind a link, which is moved itself. */

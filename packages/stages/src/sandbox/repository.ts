@@ -1,6 +1,7 @@
-import { existsSync, lstatSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { contains, entriesIn, existing } from "../tools/files/paths.ts";
+import { certain, certainPath } from "../tools/files/closed-folders.ts";
+import { contains } from "../tools/files/paths.ts";
 import { fault } from "../tools/files/results.ts";
 import { type Repository, repositoryAt } from "../tools/search/git-settings.ts";
 import { readSmallFile } from "../tools/search/gitignore.ts";
@@ -30,11 +31,14 @@ export interface SandboxedRepository {
   readonly folders: readonly string[];
 }
 
-/** Paths of a repository at which git obeys what is there, whether something is or not. */
-export function obeyedPaths(folders: readonly string[]): readonly string[] {
+/**
+ * Paths of a repository at which git obeys what is there, whether something is or not. A command may write the areas. Throws
+ * `sandbox_failed` if a folder cannot be read.
+ */
+export function obeyedPaths(folders: readonly string[], areas: readonly string[]): readonly string[] {
   const trees = folders.flatMap((folder) => {
     const parent = join(folder, "worktrees");
-    return entriesIn(parent).map(({ name }) => join(parent, name));
+    return (certain(parent, areas, (folder) => readdirSync(folder)) ?? []).map((name) => join(parent, name));
   });
   return [
     ...folders.flatMap((folder) => CODE.map((name) => join(folder, name))),
@@ -45,6 +49,8 @@ export function obeyedPaths(folders: readonly string[]): readonly string[] {
 /** Undefined without a repository. One whose `.git` is not confirmed by the folder it names has no folders here. */
 export function sandboxedRepository(root: string, home: string | undefined): SandboxedRepository | undefined {
   const place = workTreeOf(root, home);
+  // A command may close the folder of the repository.
+  if (place === root) certainPath(join(root, ".git", "config"), [root]);
   const repository = place === undefined ? undefined : repositoryAt(place);
   if (place === undefined) return undefined;
   const link = join(place, ".git");
@@ -52,11 +58,13 @@ export function sandboxedRepository(root: string, home: string | undefined): San
   if (repository === undefined)
     return { outside: [], whole: false, fixed: isFile ? [link] : [], awaited: [], place, folders: [] };
   const folders = [...new Set([repository.shared, repository.folder])];
+  const areas = place === root ? [root, ...folders] : [];
+  const there = (path: string): readonly string[] => certainPath(path, areas);
   return {
     outside: [...folders, ...(isFile ? [link] : [])].filter((path) => !contains(root, path)),
     whole: place === root,
-    fixed: [...obeyedPaths(folders), ...(isFile ? [link] : []), ...programs(repository, root)].flatMap(existing),
-    awaited: programs(repository, root).filter((path) => !existsSync(path)),
+    fixed: [...obeyedPaths(folders, areas), ...(isFile ? [link] : []), ...programs(repository, root)].flatMap(there),
+    awaited: programs(repository, root).filter((path) => there(path).length === 0),
     place,
     folders,
   };

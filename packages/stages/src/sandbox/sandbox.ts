@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { constants as system } from "node:os";
-import { isAbsolute, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
 import { type ProcessEnd, type ProcessOptions, runProcess, SHELLS } from "../tools/bash/process.ts";
+import { certainPath } from "../tools/files/closed-folders.ts";
 import { contains, isProgram, linksOn, realPath } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
 import type {
@@ -20,7 +21,7 @@ import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
 import { folderMarks, type Mark } from "./folder-marks.ts";
 import { type MissingSandbox, noProgram, noProof } from "./missing-sandbox.ts";
-import { obeyedPaths, sandboxedRepository } from "./repository.ts";
+import { obeyedPaths, type SandboxedRepository, sandboxedRepository } from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
@@ -78,7 +79,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       temporary: program.env.TMPDIR,
       keys,
       tools: toolRoots({ root: plan.root, home, env: program.env, absent: plan.absent }),
-      repository: sandboxedRepository(plan.root, home),
+      repository: repositoryOf(plan, home),
       forbidsUserNamespaces: wall.forbidsUserNamespaces,
     };
   };
@@ -195,7 +196,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     try {
       end = await work();
     } finally {
-      const after = { watched: watchedPaths(facts), search: () => search(plan), store: plan.absent[0], left };
+      const after = { watched: () => watchedPaths(facts), search: () => search(plan), store: plan.absent[0], left };
       movedAway = await moveAway(before, after);
     }
     return { end, movedAway };
@@ -228,7 +229,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     plan: SandboxPlan,
     work: () => Promise<T>,
   ): Promise<WatchedWork<T>> => {
-    const repository = sandboxedRepository(plan.root, homeIn(env).home);
+    const repository = repositoryOf(plan, homeIn(env).home);
     return await movingAway({ plan, repository }, await search(plan), work);
   };
 
@@ -287,16 +288,24 @@ function topsOf({ root, reads, writes }: SandboxPlan): readonly string[] {
   return [...new Set(tops)].filter((top) => !tops.some((other) => other !== top && contains(other, top)));
 }
 
+/** The repository of the workspace, once what hides or protects a path can be found: a command may have closed folders. */
+function repositoryOf(plan: SandboxPlan, home: string | undefined): SandboxedRepository | undefined {
+  const areas = ["", ...plan.reads, ...plan.writes].map((path) => resolve(plan.root, path));
+  for (const path of [...plan.absent, ...plan.readOnly, join(plan.root, ".sluice")]) certainPath(path, areas);
+  return sandboxedRepository(plan.root, home);
+}
+
 function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repository">): WatchedPaths {
   const areas = plan.writes.map((path) => resolve(plan.root, path));
   const planned = [...plan.absent, ...plan.readOnly];
   const isWritten = repository?.whole === true && areas.includes(plan.root);
   const folders = isWritten ? repository.folders : [];
+  const writable = [...areas, ...folders];
   const named = isWritten ? [...repository.awaited, ...namedRepositories(repository.place)] : [];
   // A link that a command makes on the way to one of these is as bad.
-  const links = [...planned, ...named, ...obeyedPaths(folders)].flatMap(linksOn);
-  const isWritable = (path: string): boolean => [...areas, ...folders].some((area) => contains(area, path));
-  return { repository: folders, planned: [...[...planned, ...links].filter(isWritable), ...named] };
+  const links = [...planned, ...named, ...obeyedPaths(folders, writable)].flatMap(linksOn);
+  const isWritable = (path: string): boolean => writable.some((area) => contains(area, path));
+  return { repository: folders, planned: [...[...planned, ...links].filter(isWritable), ...named], areas: writable };
 }
 
 function refuseMany(marks: readonly Mark[]): void {

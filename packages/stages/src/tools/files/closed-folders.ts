@@ -1,7 +1,17 @@
-import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
-import { join } from "node:path";
-import { entriesIn } from "./paths.ts";
-import { withFallback } from "./results.ts";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  type Stats,
+} from "node:fs";
+import { dirname, join, sep } from "node:path";
+import { contains, entriesIn, realPath } from "./paths.ts";
+import { fault, systemCode, withFallback } from "./results.ts";
 
 /** `O_PATH` of Linux, which Node does not name: it also opens a folder that may not be read. */
 const O_PATH = 0o10000000;
@@ -40,4 +50,40 @@ function rightsTo(stats: Stats): number {
 export function openAllAgain(real: string): void {
   openAgain(real);
   for (const entry of entriesIn(real)) openAllAgain(join(real, entry.name));
+}
+
+/** What the system says of a path at which nothing is. */
+const NOTHING: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENOTDIR", "ELOOP"]);
+
+/**
+ * What `look` finds at a path of which a sandbox has to know whether it is there; undefined if nothing is. Folders of this user in one
+ * of the areas, in which a command may write, are opened on the way. Throws `sandbox_failed` if there is no knowing.
+ */
+export function certain<T>(path: string, areas: readonly string[], look: (path: string) => T): T | undefined {
+  for (let left = path.split(sep).length; ; left -= 1) {
+    try {
+      return look(path);
+    } catch (thrown) {
+      const code = systemCode(thrown);
+      if (NOTHING.has(code)) return undefined;
+      if (code === undefined) throw thrown;
+      const closed = reachable(path);
+      // What a command can neither see nor open needs no protection from it.
+      if (code === "EACCES" && !areas.some((area) => contains(area, closed))) return undefined;
+      if (left > 0 && code === "EACCES" && openAgain(closed) !== undefined) continue;
+      const message = `The sandbox cannot protect ${path}, which cannot be examined (${code} at ${closed}). Nothing was run. Make that folder readable (chmod u+rwx), or remove it.`;
+      throw fault("sandbox_failed", message, { path });
+    }
+  }
+}
+
+/** The real path of something of which a sandbox has to know, as a list; empty if nothing is there. */
+export function certainPath(path: string, areas: readonly string[]): readonly string[] {
+  const real = certain(path, areas, (one) => realpathSync.native(one));
+  return real === undefined ? [] : [real];
+}
+
+/** A path, or the nearest folder above it that can be reached: what is in the way. */
+function reachable(path: string): string {
+  return realPath(path) ?? reachable(dirname(path));
 }
