@@ -94,6 +94,21 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect((await run("echo ran", plan)).text).toBe("ran\n");
     });
 
+    test("what one command leaves is moved away again if another one, which began while it was there, leaves it again", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      const until = (what: string): string => `until [ ${what} ]; do sleep 0.02; done`;
+      const own = "git init -q own";
+      const first = run(`${PACKAGE}; ${own}; touch made; ${until("-e begun")}`, writing(world));
+      await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
+      const second = run(
+        `touch begun; ${until("! -e flows/node_modules -a ! -e own/.git")}; ${PACKAGE}; ${own}`,
+        writing(world),
+      );
+      expect(movedIn(world, await first)).toEqual(["flows/node_modules", "own/.git"]);
+      expect(movedIn(world, await second)).toEqual(["flows/node_modules", "own/.git"]);
+    });
+
     test("what is protected or hidden stays so although its folders were closed before the command", async () => {
       const world = wallWorld(user);
       world.put("work/data/store/journal", "planted");

@@ -7,7 +7,7 @@ import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { certain, openAgain, openAllAgain } from "../tools/files/closed-folders.ts";
 import { withFolder } from "../tools/files/open.ts";
-import { specialKind } from "../tools/files/paths.ts";
+import { contains, specialKind } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
 import type { Mark } from "./folder-marks.ts";
@@ -15,9 +15,9 @@ import { obeyedPaths } from "./repository.ts";
 
 /** The paths that programs of the host would obey, as they are before a call. */
 export interface ObeyedBefore {
-  readonly marks: ReadonlySet<string>;
+  readonly marks: Set<string>;
   /** State by path: absent (""), a link with its target, or anything else, which the wall protects. */
-  readonly paths: ReadonlyMap<string, string>;
+  readonly paths: Map<string, string>;
   /** What the call may write. */
   readonly areas: readonly string[];
 }
@@ -32,11 +32,16 @@ export interface WatchedPaths {
   readonly areas: readonly string[];
 }
 
-/** Throws `sandbox_failed` if a path cannot be examined. */
+/** Those of all calls that are active in this process. */
+const active = new Set<ObeyedBefore>();
+
+/** Begins a call, which `moveAway` ends. Throws `sandbox_failed` if a path cannot be examined. */
 export function obeyedBefore(marks: readonly Mark[], watched: WatchedPaths): ObeyedBefore {
   const { areas } = watched;
   const paths = new Map(pathsOf(watched).map((path) => [path, stateOf(path, areas)]));
-  return { marks: new Set(marks.filter(isObeyed).map(({ identity }) => identity)), paths, areas };
+  const before = { marks: new Set(marks.filter(isObeyed).map(({ identity }) => identity)), paths, areas };
+  active.add(before);
+  return before;
 }
 
 /** What there is after a call. */
@@ -58,15 +63,18 @@ export async function moveAway(
   before: ObeyedBefore,
   { watched, search, store, left }: ObeyedAfter,
 ): Promise<SandboxedExit["movedAway"]> {
+  active.delete(before);
   const folder = join(store === undefined ? tmpdir() : dirname(store), "moved-away", randomUUID());
   const movedAway: { path: string; to: string }[] = [];
-  const take = async (paths: readonly string[], isNew: (path: string) => boolean): Promise<void> => {
-    for (const path of paths) {
+  const take = async (found: readonly Found[], isNew: (path: string) => boolean): Promise<void> => {
+    for (const { path, identity } of found) {
       // A name that no program obeys, and short enough for every system.
       const name = basename(path).replace(/^\.+/, "").slice(0, MOST_OF_NAME);
       const to = join(folder, `${movedAway.length + left.size + 1}-${name}.moved`);
       try {
-        if (isNew(path) && (await move(path, to))) movedAway.push({ path, to });
+        if (!isNew(path) || !(await move(path, to))) continue;
+        movedAway.push({ path, to });
+        for (const other of active) forget(other, path, identity);
       } catch (thrown) {
         // The others are moved all the same.
         left.set(path, systemCode(thrown) ?? messageOf(thrown));
@@ -78,16 +86,29 @@ export async function moveAway(
     return now !== "" && now !== (before.paths.get(path) ?? "");
   };
   // First these, which depend on no search. A link among them may have been replaced by a folder.
-  await take([...before.paths.keys()], isChanged);
+  await take([...before.paths.keys()].map(atPath), isChanged);
   const isMade = (mark: Mark): boolean => isObeyed(mark) && !before.marks.has(mark.identity);
   try {
-    const made = (await search()).filter(isMade).map(({ path }) => path);
-    await take(made, () => true);
+    await take((await search()).filter(isMade), () => true);
   } finally {
-    await take(pathsOf(watched()), isChanged);
+    const added = pathsOf(watched()).filter((path) => !before.paths.has(path));
+    await take(added.map(atPath), isChanged);
   }
   refuseLeft(left);
   return movedAway;
+}
+
+/** A path at which something is, and what it is if that is known. */
+type Found = Pick<Mark, "path"> & Partial<Pick<Mark, "identity">>;
+
+function atPath(path: string): Found {
+  return { path };
+}
+
+/** What was moved away counts as not there before for another call, which may have begun while it was there. */
+function forget({ marks, paths }: ObeyedBefore, path: string, identity: string | undefined): void {
+  for (const known of paths.keys()) if (contains(path, known)) paths.set(known, "");
+  if (identity !== undefined) marks.delete(identity);
 }
 
 /** Throws `sandbox_failed` while something is there that could not be moved away. */
