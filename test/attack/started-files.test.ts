@@ -171,14 +171,44 @@ test.skipIf(!hasWall())(
 );
 
 test.skipIf(!hasWall()).each(["agent.cjs", "dist/agent.cjs"])(
-  "an agent whose program %s was made during the run is not started",
+  "the program %s of an agent is moved away when a server's call makes it",
   async (name) => {
     const { root, result } = await afterServer({ "dist/other.txt": "" }, [name]);
-    expect(readFileSync(join(root, name), "utf8")).toBe(EVIL);
-    expect(result).toMatchObject({ status: "failed", error: { message: expect.stringContaining("during the run") } });
+    expect(() => readFileSync(join(root, name))).toThrow("ENOENT");
+    expect(result).toMatchObject({ status: "failed" });
     expect(stolen(root)).toBe("nothing");
   },
 );
+
+test("an agent whose program was made during the run is not started", async () => {
+  const root = workspace({});
+  const make = work({
+    act: async () => {
+      writeFileSync(join(root, "agent.cjs"), EVIL);
+      return completed(json("ok"));
+    },
+  });
+  const pipe = pipeline({
+    id: "p",
+    input: z.object({}),
+    stages: { make, agent: startedBy({ command: [process.execPath, "agent.cjs"], passEnv: ["KEY"] }) },
+    initial: "make",
+    next: { make: () => to("agent"), agent: () => done("ok") },
+  });
+  const session = createSession({
+    model: noModel,
+    cwd: root,
+    env: { PATH: process.env.PATH, HOME: root, KEY: "key-0123456789abcdef" },
+    executors: [workExecutor],
+    sandbox: "off",
+    host: createHost(createMemoryJournals().connect()),
+    traffic: externalAgents({ sandbox: "off" }),
+  });
+  onTestFinished(() => session.close());
+  const result = await session.run(pipe, {});
+  expect(result).toMatchObject({ status: "failed", error: { message: expect.stringContaining("during the run") } });
+  expect(stolen(root)).toBe("nothing");
+});
 
 test.skipIf(!hasWall())("a link that a sandboxed command replaced by a folder is moved away", async () => {
   const root = workspace(

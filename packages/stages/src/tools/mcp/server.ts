@@ -108,7 +108,14 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
     const { transport } = connection;
     const { heard } = transport;
     const signals = [link.closed, signal];
-    const answer = await timed(clock, callTimeoutMs, signals, (stop) => connection.call(tool.own, input, stop));
+    const ask = () => timed(clock, callTimeoutMs, signals, (stop) => connection.call(tool.own, input, stop));
+    const { end: answer, movedAway } =
+      tool.effect === "read" ? { end: await ask(), movedAway: [] } : await link.watched(ask);
+    if (movedAway.length > 0 && !signal.aborted) {
+      const message =
+        "While this call ran, files were created that later commands or runs on this machine would obey. They were moved out of the workspace; other changes remain.";
+      return failure("moved_away", message, { moved: movedAway.map(({ path, to }) => `${path} -> ${to}`) });
+    }
     if (answer.ok) {
       link.works();
       return readAnswer(tool.name, answer.value, secrets);

@@ -3,11 +3,12 @@ import type { MCPClient } from "@ai-sdk/mcp";
 import type { Clock, TextMask } from "@sluice/core";
 import { isSameJson, messageOf } from "@sluice/core/runtime";
 import { outsideFirst } from "../../files/paths.ts";
-import type { McpSettings } from "../config.ts";
+import type { SandboxPlan, WatchedWork } from "../../sandbox.ts";
+import type { McpSettings, McpStdioServer } from "../config.ts";
 import type { ListedTool } from "../definition.ts";
 import { HttpTransport } from "./http.ts";
 import type { McpSdk } from "./sdk.ts";
-import { type ServerWall, type StartWall, type WallPlan, wallServer } from "./server-wall.ts";
+import { type ServerProcess, type ServerWall, serverPlan, type WallPlan } from "./server-wall.ts";
 import { StdioTransport } from "./stdio.ts";
 import { timed } from "./timed.ts";
 import type { Transport } from "./transport.ts";
@@ -57,6 +58,8 @@ export interface Link {
   reach(): Promise<Connection>;
   /** Does work that needs a connection, which stays open until the work has ended or given up. */
   use<T>(work: () => Promise<T>): Promise<T>;
+  /** Awaits a call that may write. What a server in the sandbox leaves meanwhile where programs of this machine obey it is moved away. */
+  watched<T>(call: () => Promise<T>): Promise<WatchedWork<T>>;
   /** Ends a process that has more than one that this run would start: a key, or files to write. The next call starts another. */
   confine(run: McpStart): Promise<void>;
   /** Resets the count of restarts after an answered call. */
@@ -74,6 +77,8 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
   /** What a process may have: no more than every run of the session would give it. */
   let { env } = first;
   let plan = isHeld ? first.wall?.plan() : undefined;
+  /** The process in the sandbox, and all that it sees and changes. */
+  let held: { readonly process: ServerProcess; readonly plan: SandboxPlan } | undefined;
   const closing = new AbortController();
   const using = new Set<Promise<unknown>>();
   let confining: Promise<void> | undefined;
@@ -90,10 +95,21 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
     }
     const sdk = await options.sdk();
     if (closing.signal.aborted) throw new Error("the session was closed");
-    const wall = first.wall !== undefined && plan !== undefined ? { sandbox: first.wall.sandbox, plan } : undefined;
-    const transport = await transportTo(options, { ...first, env }, sdk, wall);
-    connection = await connect(options, transport, sdk, closing.signal);
+    connection = await connect(options, await transportTo(sdk), sdk, closing.signal);
     return connection;
+  };
+
+  const transportTo = async (sdk: McpSdk): Promise<Transport> => {
+    const { runId, secrets, wall } = first;
+    const { workspace, onFault: notice } = options;
+    const { maxMessageBytes } = settings;
+    const common = { maxMessageBytes, validate: sdk.validateJSONRPCMessage, secrets, notice };
+    if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });
+    const process = processOf(config, env, workspace);
+    if (wall === undefined || plan === undefined) return new StdioTransport({ ...common, ...process, runId });
+    held = { process, plan: serverPlan(process, config, workspace, plan) };
+    const wrapped = await wall.sandbox.wrap(process, held.plan);
+    return new StdioTransport({ ...common, ...process, ...wrapped, runId });
   };
 
   const end = async (): Promise<void> => {
@@ -120,6 +136,10 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
       } finally {
         using.delete(used);
       }
+    },
+    watched: async (call) => {
+      if (held === undefined || first.wall === undefined) return { end: await call(), movedAway: [] };
+      return await first.wall.sandbox.watched(held.process.env, held.plan, call);
     },
     confine: async (run) => {
       // A server that is reached by its address has nothing of a run.
@@ -159,21 +179,15 @@ function often(times: number): string {
   return times === 1 ? "once" : `${times} times in a row`;
 }
 
-async function transportTo(
-  { settings: { config, maxMessageBytes }, workspace, onFault: notice }: LinkOptions,
-  { env, runId, secrets }: McpStart,
-  sdk: McpSdk,
-  wall: StartWall | undefined,
-): Promise<Transport> {
-  const common = { maxMessageBytes, validate: sdk.validateJSONRPCMessage, secrets, notice };
-  if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });
-  const { command, args = [], cwd = ".", env: added = {} } = config;
+function processOf(
+  { command, args = [], cwd = ".", env: added = {} }: McpStdioServer,
+  env: Readonly<Record<string, string>>,
+  workspace: string,
+): ServerProcess {
   // A path is relative to the workspace; a bare name is looked up in PATH.
   const file = command.includes("/") && !isAbsolute(command) ? resolve(workspace, command) : command;
   const inherited = env.PATH === undefined ? env : { ...env, PATH: outsideFirst(env.PATH, workspace) };
-  const own = { file, args, cwd: resolve(workspace, cwd), env: { ...inherited, ...added } };
-  const process = wall === undefined ? own : await wallServer(own, config, { root: workspace, wall });
-  return new StdioTransport({ ...common, ...process, runId });
+  return { file, args, cwd: resolve(workspace, cwd), env: { ...inherited, ...added } };
 }
 
 /** Connects to a server within its start timeout. Rejects with Error. */

@@ -15,12 +15,6 @@ export interface ServerWall {
   readonly plan: () => WallPlan;
 }
 
-/** The sandbox in which a server starts. */
-export interface StartWall {
-  readonly sandbox: Sandbox;
-  readonly plan: WallPlan;
-}
-
 export interface ServerProcess {
   readonly file: string;
   readonly args: readonly string[];
@@ -32,18 +26,17 @@ export interface ServerProcess {
 const PROJECTS = ["package.json", "pyproject.toml", "go.mod", "Cargo.toml", "Gemfile", "composer.json"];
 
 /**
- * The process of a server in the sandbox. It can write the workspace and the paths in its settings, but not its own code.
- * Rejects with Error if it cannot be started like that.
+ * What the process of a server in the sandbox sees and changes: it can write the workspace and the paths in its settings, but not its
+ * own code. Throws Error for a program or folder that does not exist.
  */
-export async function wallServer(
+export function serverPlan(
   process: ServerProcess,
   config: McpStdioServer,
-  { root, wall }: { readonly root: string; readonly wall: StartWall },
-): Promise<ServerProcess> {
-  const { file, args, cwd, env } = process;
+  root: string,
+  { absent, readOnly }: WallPlan,
+): SandboxPlan {
   const { paths, code } = programPaths(process, root);
-  const { absent, readOnly } = wall.plan;
-  const plan: SandboxPlan = {
+  return {
     root,
     reads: ["", ...code.map(projectOf)],
     writes: ["", ...paths],
@@ -52,8 +45,6 @@ export async function wallServer(
     absent,
     readOnly: [...readOnly, ...code],
   };
-  const wrapped = await wall.sandbox.wrap({ file, args, cwd, env }, plan);
-  return { ...process, ...wrapped };
 }
 
 /**
