@@ -155,8 +155,11 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
         await end();
       })();
       confining = now;
-      await now;
-      if (confining === now) confining = undefined;
+      try {
+        await now;
+      } finally {
+        if (confining === now) confining = undefined;
+      }
     },
     works: () => {
       ends = 0;
