@@ -1,10 +1,26 @@
 import { chmodSync, chownSync, existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { done, type Json, pipeline } from "@sluice/core";
+import { COMMANDS_FOLDER } from "@sluice/core/runtime";
+import { sqliteHost } from "@sluice/sqlite";
+import { moveAwayLeft } from "@sluice/stages/runtime";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
-import { hasWall, type Walled, type WallWorld, walled, wallUsers, wallWorld } from "../support/walls.ts";
+import { completed, session, work } from "../support/run-kit.ts";
+import {
+  hasWall,
+  startOwner,
+  type Walled,
+  type WallUser,
+  type WallWorld,
+  walled,
+  wallUsers,
+  wallWorld,
+} from "../support/walls.ts";
 
 const isThere = hasWall();
+const OWN: WallUser = { name: "the one who runs the tests", uid: undefined };
 /** Creates a package where the code of a run would find it. */
 const PACKAGE = "mkdir -p flows/node_modules/kit; echo evil >flows/node_modules/kit/index.js";
 
@@ -18,7 +34,7 @@ function movedIn({ root }: WallWorld, { end }: Walled): readonly string[] {
 }
 
 test("work of a program that is in the sandbox already is followed by the same, whether it fails or not", async () => {
-  const { root, env, plan, put } = wallWorld({ name: "the one who runs the tests", uid: undefined });
+  const { root, env, plan, put } = wallWorld(OWN);
   const sandbox = createSandbox({ mode: "off", root, absent: () => plan.absent });
   const call = async (end: string): Promise<string> => {
     put("work/sluice.config.ts");
@@ -33,6 +49,40 @@ test("work of a program that is in the sandbox already is followed by the same, 
   await expect(sandbox.watched(env, writes, () => call("fails"))).rejects.toThrow("fails");
   expect(existsSync(config)).toBe(false);
   expect(await sandbox.watched(env, plan, () => call("only reads"))).toEqual({ end: "only reads", movedAway: [] });
+});
+
+/** Puts the record of a command of a process that is gone into a store; it awaited that nothing is at the paths. */
+function putRecord({ root, folder, put }: WallWorld, store: string, paths: readonly string[]): void {
+  const { dev, ino } = lstatSync(root);
+  const lists = { marks: [], repository: [], planned: paths, paths: paths.map((path) => [path, ""]) };
+  const record = { root: [root, `${dev}:${ino}`], tops: [folder], ...lists };
+  put(`${store}/${COMMANDS_FOLDER}/1-1-00000000-0000-4000-8000-000000000000`, JSON.stringify(record));
+}
+
+test("a record names no file outside of its workspace, and no other file is taken for one", async () => {
+  const world = wallWorld(OWN);
+  const outside = world.put("home/notes");
+  const inside = world.put("work/notes");
+  putRecord(world, "state/runs", [outside, inside]);
+  const other = world.put(`state/runs/${COMMANDS_FOLDER}/notes`);
+  expect(await moveAwayLeft(join(world.folder, "state/runs"), world.root)).toMatchObject({ length: 1 });
+  expect([outside, inside, other].map((path) => existsSync(path))).toEqual([true, false, true]);
+});
+
+test("a run begins after what a command of a killed process left was moved away, and its session says so", async () => {
+  const world = wallWorld(OWN);
+  const left = world.put("work/agent.cjs");
+  putRecord(world, "state/store", [left]);
+  const host = sqliteHost(join(world.folder, "state/store"));
+  onTestFinished(() => host.close());
+  const faults: string[] = [];
+  const begin = work({ act: () => Promise.resolve(completed(existsSync(left))) });
+  const stages = { begin };
+  const next = { begin: ({ output }: { readonly output: Json }) => done(output) };
+  const one = pipeline({ id: "one", input: z.object({}), stages, initial: "begin", next });
+  const runs = session({ cwd: world.root, host, onFault: ({ message }) => void faults.push(message) });
+  expect(await runs.start(one, {})).toMatchObject({ output: false });
+  expect(faults).toEqual([expect.stringContaining(`killed left ${left}; it was moved to `)]);
 });
 
 describe.skipIf(!isThere).each(wallUsers())(
@@ -107,6 +157,45 @@ describe.skipIf(!isThere).each(wallUsers())(
       );
       expect(movedIn(world, await first)).toEqual(["flows/node_modules", "own/.git"]);
       expect(movedIn(world, await second)).toEqual(["flows/node_modules", "own/.git"]);
+    });
+
+    test("what a command of a killed process leaves is moved away by the next process, and nothing of the user's", async () => {
+      const world = wallWorld(user);
+      world.put("work/sluice.config.ts", "mine");
+      world.put("work/pkg/sluice.config.ts", "mine");
+      world.own();
+      world.outside("git init -q; git init -q vendor/own");
+      const [store = ""] = world.plan.absent;
+      const owner = await startOwner(user);
+      const plan = { ...world.plan, ...writing(world) };
+      const line = `${PACKAGE}; git init -q nested; mv vendor/own vendor/moved; echo >.git/commondir; chmod 000 flows; touch made; until [ -e never ]; do sleep 0.1; done`;
+      const call = owner.call({ line, plan, env: world.env });
+      await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
+      // Not while that process lives.
+      expect(await moveAwayLeft(store, world.root)).toEqual([]);
+      owner.child.kill("SIGKILL");
+      expect(await call).toMatchObject({ error: { code: "exit" } });
+      // As an editor saves a file.
+      world.outside("cp sluice.config.ts draft; mv draft sluice.config.ts");
+      expect(await moveAwayLeft(store, world.folder)).toEqual([]);
+      const told = await moveAwayLeft(store, world.root);
+      expect(told.map((text) => /killed left (\S+);/.exec(text)?.[1] ?? "").toSorted()).toEqual(
+        [".git/commondir", "flows/node_modules", "nested/.git"].map((path) => join(world.root, path)),
+      );
+      expect(
+        world.outside(
+          "cat sluice.config.ts pkg/sluice.config.ts; git status --short vendor; ls vendor/moved/.git/HEAD",
+        ),
+      ).toMatch(/^minemine/);
+      expect(readdirSync(join(store, COMMANDS_FOLDER))).toEqual([]);
+      expect(await moveAwayLeft(store, world.root)).toEqual([]);
+    });
+
+    test("a command that ended leaves no record", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      await run(PACKAGE, writing(world));
+      expect(readdirSync(join(world.plan.absent[0] ?? "", COMMANDS_FOLDER))).toEqual([]);
     });
 
     test("what is protected or hidden stays so although its folders were closed before the command", async () => {

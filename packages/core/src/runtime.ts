@@ -38,6 +38,7 @@ export { type CompiledTemplate, readTemplate, templateValue } from "./definition
 export { denialIn } from "./gate/denial.ts";
 export { hardLimitOn } from "./gate/hard-limits.ts";
 export { SYSTEM_FOLDER } from "./gate/known-options.ts";
+export { COMMANDS_FOLDER } from "./gate/subjects.ts";
 export { excerptOf, replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { lazyTool, type ToolFacts } from "./gate/tool.ts";
 export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";

@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { COMMANDS_FOLDER } from "@sluice/core/runtime";
 import { damaged, notWritable, storeError, storeFault, systemCode } from "./faults.ts";
 import { sharedFilesystem } from "./machine.ts";
 
@@ -34,6 +35,7 @@ const OWN_NAMES: ReadonlySet<string> = new Set([
   `${JOURNAL}-shm`,
   "owners",
   "blobs",
+  COMMANDS_FOLDER,
 ]);
 
 function partsOf(root: string): StoreFolder {

@@ -14,7 +14,7 @@ export { MODEL_PROVIDERS, resolveModel } from "./models/registry.ts";
 export { parseScript } from "./models/script.ts";
 export { bundledPipelines, loadCodeReview } from "./pipelines/bundled.ts";
 export { AGENT_GONE } from "./replay/absent-agents.ts";
-export { probeSandbox, readSandboxSettings, SANDBOX_MODES } from "./sandbox/session-sandbox.ts";
+export { moveAwayLeft, probeSandbox, readSandboxSettings, SANDBOX_MODES } from "./sandbox/session-sandbox.ts";
 export { builtinTools } from "./tools/builtin-tools.ts";
 export { outsideFirst } from "./tools/files/paths.ts";
 export { startedFiles } from "./tools/files/started-files.ts";

@@ -24,9 +24,14 @@ export interface ProjectPathOptions {
  */
 export function projectPathsOf(options: ProjectPathOptions, here: string, configured?: string): ProjectPaths {
   const cwd = workspaceOf(options, here);
-  const usual = join(cwd, ".sluice", "store");
+  const usual = usualStore(cwd);
   const store = options.store === undefined ? (configured ?? usual) : resolve(here, options.store);
   return { cwd, store, usualStore: store === usual };
+}
+
+/** Where the journals of a workspace are if no one names another folder. */
+export function usualStore(cwd: string): string {
+  return join(cwd, ".sluice", "store");
 }
 
 /** The folder of --cwd, links resolved. Throws Session `workspace_missing`. */

@@ -1,7 +1,8 @@
-import { basename, relative } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join, relative } from "node:path";
 import { isSluiceError, SluiceError } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
-import { visible } from "@sluice/core/runtime";
+import { COMMANDS_FOLDER, visible } from "@sluice/core/runtime";
 import type { ConfigSource } from "@sluice/stages";
 import { readSettings, secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
@@ -19,7 +20,13 @@ import {
 import type { LoadedConfig } from "./load-config.ts";
 import type { Admit } from "./modules.ts";
 import type { Finding } from "./pipelines.ts";
-import { type ProjectPathOptions, type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
+import {
+  type ProjectPathOptions,
+  type ProjectPaths,
+  projectPathsOf,
+  usualStore,
+  workspaceOf,
+} from "./project-paths.ts";
 import { createNamedFiles, createTrust, powersOf, type Trust, type TrustState, trustQuestion } from "./trust.ts";
 
 export type Projects = ReturnType<typeof createProjects>;
@@ -47,16 +54,26 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   const { terminal, env, here } = context;
   const trust = createTrust(env);
   const trusted = flags.trust === true;
-  const folders = new Map<string, Folder>();
+  const folders = new Map<string, Promise<Folder>>();
   const say = (text: string): void => terminal.err(`sluice: ${visible(secretMask(env).text(text))}\n`);
   const named = createNamedFiles(env, say);
 
-  const folderAt = (root: string): Folder => {
-    const known = folders.get(root);
-    if (known !== undefined) return known;
-    const folder = createFolder(findCode(root), { trust, trusted, ask, say });
-    folders.set(root, folder);
-    return folder;
+  /** Its code may be what a command of a killed process left, so this comes first. */
+  const settle: Settle = async (store, root) => {
+    const records = join(store, COMMANDS_FOLDER);
+    if (!existsSync(records) || readdirSync(records).length === 0) return;
+    const { moveAwayLeft } = await import("@sluice/stages/runtime");
+    for (const line of await moveAwayLeft(store, root)) say(line);
+  };
+  const openFolder = async (root: string): Promise<Folder> => {
+    const { store } = projectPathsOf({ ...flags, store: flags.store ?? readSettings(env).store }, here);
+    for (const one of new Set([store, usualStore(root)])) await settle(one, root);
+    return createFolder(findCode(root), { trust, trusted, ask, say, settle });
+  };
+  const folderAt = (root: string): Promise<Folder> => {
+    const known = folders.get(root) ?? openFolder(root);
+    folders.set(root, known);
+    return known;
   };
   const projectOf = ({ code, requireTrust }: Folder, config?: LoadedConfig, withoutConfig?: string): Project => {
     if (withoutConfig !== undefined) say(withoutConfig);
@@ -69,7 +86,7 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
     /** The workspace and its store. An untrusted config is not loaded for it, with a notice. */
     async place(): Promise<ProjectPaths> {
       const named = flags.store ?? readSettings(env).store;
-      const folder = folderAt(workspaceOf(flags, here));
+      const folder = await folderAt(workspaceOf(flags, here));
       if (named !== undefined || folder.code.configs.length === 0 || flags.config === false)
         return projectPathsOf({ ...flags, store: named }, here);
       if (await folder.isOpen()) return projectPathsOf(flags, here, (await folder.config())?.settings.store);
@@ -78,13 +95,13 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
     },
     /** The project as it is without asking: its config only if it is trusted already. */
     async look(root: string): Promise<Project> {
-      const folder = folderAt(root);
+      const folder = await folderAt(root);
       const mayLoad = flags.config !== false && folder.code.configs.length > 0 && (await folder.isOpen());
       return projectOf(folder, mayLoad ? await folder.config() : undefined);
     },
     /** The project of a new run; asks the user for trust if required and possible. */
     async open(root: string): Promise<Project> {
-      const folder = folderAt(root);
+      const folder = await folderAt(root);
       const [config] = folder.code.configs;
       // The user may rely on the rules of a removed config, or on a removed pipeline.
       if (flags.config !== false && folder.hasLost()) await folder.requireTrust();
@@ -103,7 +120,7 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
     },
     /** The project of an earlier run, with the config if the run was started with one. */
     async reopen(root: string, { runId, config: recorded, allowChanged }: EarlierRun): Promise<Project> {
-      const folder = folderAt(root);
+      const folder = await folderAt(root);
       const [config] = folder.code.configs;
       if (recorded === undefined) {
         const without = `run ${runId} was started without ${basename(config ?? "")}, and continues without it`;
@@ -132,11 +149,15 @@ interface FolderOptions {
   /** Undefined without a user to ask. */
   readonly ask: AskTrust | undefined;
   readonly say: (text: string) => void;
+  readonly settle: Settle;
 }
+
+/** Moves away what commands of killed processes left in a workspace, by the records in a store, and says so. */
+type Settle = (store: string, root: string) => Promise<void>;
 
 type Folder = ReturnType<typeof createFolder>;
 
-function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOptions) {
+function createFolder(code: ProjectCode, { trust, trusted, ask, say, settle }: FolderOptions) {
   const { root } = code;
   let digests: CodeDigests | undefined;
   /** What was trusted now, with the modules that the code imports. */
@@ -218,17 +239,20 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
     },
     /** Its config; only to be called if its code may be loaded. */
     config: (): Promise<LoadedConfig | undefined> => {
-      loaded ??= load(code, codeNow());
+      loaded ??= load(code, codeNow(), settle);
       return loaded;
     },
   };
 }
 
 /** Imports the config reader on demand: commands that only read runs do not need it. */
-async function load(code: ProjectCode, trusted: TrustedCode): Promise<LoadedConfig | undefined> {
+async function load(code: ProjectCode, trusted: TrustedCode, settle: Settle): Promise<LoadedConfig | undefined> {
   if (code.configs.length === 0) return undefined;
   const { loadConfig } = await import("./load-config.ts");
-  return await loadConfig(code, trusted);
+  const loaded = await loadConfig(code, trusted);
+  // Only the config names this store.
+  if (loaded?.settings.store !== undefined) await settle(loaded.settings.store, code.root);
+  return loaded;
 }
 
 function untrusted(root: string, state: TrustState, code: CodeDigests): SluiceError {

@@ -63,6 +63,9 @@ export interface Workspace {
   readonly store?: string;
 }
 
+/** The folder of a run store with a record of each command that has not ended. */
+export const COMMANDS_FOLDER = "commands";
+
 /** The properties of a stage that affect what its calls touch. */
 export interface CallScene {
   /** The environment of child processes, as in `ToolCall`. */

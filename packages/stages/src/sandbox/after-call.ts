@@ -128,7 +128,8 @@ function mayBeThere(path: string): boolean {
   return withFallback(() => lstatSync(path, { throwIfNoEntry: false }) !== undefined, true);
 }
 
-function isObeyed({ kind }: Mark): boolean {
+/** Whether a mark is something that programs of the host obey. */
+export function isObeyed({ kind }: Mark): boolean {
   return kind === "obeyed";
 }
 

@@ -74,6 +74,12 @@ function statsOf(path: string): BigIntStats | undefined {
   return withFallback(() => lstatSync(path, { bigint: true }), undefined);
 }
 
+/** What is at a path: the same after it was moved. Undefined if it cannot be examined. */
+export function identityAt(path: string): string | undefined {
+  const stats = statsOf(path);
+  return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
+}
+
 function isRacy({ ctimeMs }: BigIntStats): boolean {
   return BigInt(systemClock.now()) - ctimeMs < RACY_MS;
 }

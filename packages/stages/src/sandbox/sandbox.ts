@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { constants as system } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -6,7 +5,7 @@ import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
 import { type ProcessEnd, type ProcessOptions, runProcess, SHELLS } from "../tools/bash/process.ts";
 import { certainPath } from "../tools/files/closed-folders.ts";
 import { contains, isProgram, linksOn, realPath } from "../tools/files/paths.ts";
-import { fault, withFallback } from "../tools/files/results.ts";
+import { fault } from "../tools/files/results.ts";
 import type {
   Sandbox,
   SandboxedExit,
@@ -26,6 +25,7 @@ import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
 import { knownToolRoots } from "./tool-roots.ts";
+import { recordCall, startOf } from "./unended.ts";
 
 /** Not looked up in PATH, which the workspace may extend. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
@@ -190,14 +190,25 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   ): Promise<WatchedWork<T>> => {
     const { plan } = facts;
     if (plan.writes.length === 0) return { end: await work(), movedAway: [] };
-    const before = obeyedBefore(marks, watchedPaths(facts));
+    const watched = watchedPaths(facts);
+    const before = obeyedBefore(marks, watched);
+    const records = options.records?.();
+    let ended: (() => void) | undefined;
     let end: T;
     let movedAway: SandboxedExit["movedAway"];
     try {
+      if (records !== undefined)
+        ended = recordCall(records, { root: plan.root, tops: topsOf(plan), marks, watched, before });
       end = await work();
     } finally {
-      const after = { watched: () => watchedPaths(facts), search: () => search(plan), store: plan.absent[0], left };
-      movedAway = await moveAway(before, after);
+      movedAway = await moveAway(before, {
+        watched: () => watchedPaths(facts),
+        search: () => search(plan),
+        store: plan.absent[0],
+        left,
+      });
+      // Kept if something could not be moved: the next process tries again.
+      ended?.();
     }
     return { end, movedAway };
   };
@@ -339,10 +350,6 @@ function signalOf(exitCode: number | null): string | null {
 /** Waits until the processes inside, which are killed with the wall's process, can no longer write. */
 async function untilGone(first: number): Promise<void> {
   // Real time: an injected clock may stand still.
-  for (let left = SETTLE_MS; left > 0 && isAlive(first); left -= 1) await setTimeout(1);
-}
-
-/** The first process of a namespace becomes a zombie only after all others have ended. */
-function isAlive(pid: number): boolean {
-  return withFallback(() => !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1")), false);
+  // The first process of a namespace becomes a zombie only after all others have ended.
+  for (let left = SETTLE_MS; left > 0 && startOf(first) !== undefined; left -= 1) await setTimeout(1);
 }

@@ -1,7 +1,8 @@
-import { isAbsolute } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
 import type { AllowedTool, Clock, Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
 import { compileEnvelope, isScratchFolder } from "@sluice/core/gate";
-import { isObject, problemsError, statesWithin } from "@sluice/core/runtime";
+import { COMMANDS_FOLDER, isObject, problemsError, statesWithin } from "@sluice/core/runtime";
 import type {
   CommandReach,
   Sandbox,
@@ -29,7 +30,8 @@ export function sessionSandbox(
 ) {
   const { mode = "try", network = false, scratch = [], hidden = [], variables = [] } = readSandboxSettings(option);
   const absent = (): readonly string[] => [store(), ...hidden].filter((path) => path !== undefined);
-  const sandbox = lazySandbox({ mode, root, absent, clock });
+  const records = (): string | undefined => recordsIn(store());
+  const sandbox = lazySandbox({ mode, root, absent, clock, records });
   let reported = false;
   const commanding = new WeakMap<PipelineSpec, boolean>();
   /** Whether a stage may run commands without a grant. Before a granted command, the Bash tool proves the sandbox itself. */
@@ -58,8 +60,12 @@ export function sessionSandbox(
       readOnly: reach.readOnly,
     }),
     bash: { sandbox, always: { network, scratch, absent: hidden }, variables },
-    /** Proves the sandbox if the pipeline needs one. Throws Environment `sandbox_missing`. */
+    /**
+     * Proves the sandbox if the pipeline needs one, after what commands of killed processes left was moved away. Throws
+     * Environment `sandbox_missing`, and `sandbox_failed` if something could not be moved.
+     */
     proveFor: async (spec: PipelineSpec, isNeeded: boolean): Promise<void> => {
+      for (const message of await moveAwayLeft(store(), root)) onFault({ by: "sandbox", message });
       if (!isNeeded && !mayRunCommands(spec)) return;
       await sandbox.prove();
       const { missing } = sandbox;
@@ -75,6 +81,23 @@ export function sessionSandbox(
       ...(processes ? { processes } : {}),
     }),
   };
+}
+
+function recordsIn(store: string | undefined): string | undefined {
+  return store === undefined ? undefined : join(store, COMMANDS_FOLDER);
+}
+
+/**
+ * Moves away what sandboxed commands of killed processes left in a workspace that programs of this machine would obey, before
+ * anything of it is loaded or started. Says what was moved. Throws `sandbox_failed` if something could not be moved.
+ */
+export async function moveAwayLeft(store: string | undefined, root: string): Promise<readonly string[]> {
+  const records = recordsIn(store);
+  if (store === undefined || records === undefined || !existsSync(records) || readdirSync(records).length === 0)
+    return [];
+  const { moveAwayRecorded } = await import("./unended.ts");
+  const moved = await moveAwayRecorded(records, { root, store });
+  return moved.map(({ path, to }) => `a command whose process was killed left ${path}; it was moved to ${to}`);
 }
 
 /** What of a session no sandbox holds. */

@@ -44,12 +44,17 @@ export interface SandboxOptions {
   readonly root: string;
   /** Hidden paths that the canary must not see, evaluated when it runs. */
   readonly absent: () => readonly string[];
+  /** The folder for records of commands that have not ended, which no command sees; undefined without a store on disk. */
+  readonly records?: () => string | undefined;
   /** Absolute paths of the sandbox program; the usual ones when omitted. */
   readonly programs?: readonly string[];
   readonly clock?: Clock;
 }
 
-/** Reported once in mode `try` if there is no sandbox, by the first run that could start a process. */
+/**
+ * Reported once in mode `try` if there is no sandbox, by the first run that could start a process; and when a run starts, about what
+ * commands of killed processes left.
+ */
 export interface SandboxFault {
   readonly by: "sandbox";
   readonly message: string;

@@ -1,0 +1,129 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { shape } from "@sluice/core/runtime";
+import { contains, entriesIn, isFile } from "../tools/files/paths.ts";
+import { fault, withFallback } from "../tools/files/results.ts";
+import type { SandboxedExit } from "../tools/sandbox.ts";
+import { repositoryAt } from "../tools/search/git-settings.ts";
+import { isObeyed, moveAway, type ObeyedBefore, type WatchedPaths } from "./after-call.ts";
+import { folderMarks, identityAt, type Mark } from "./folder-marks.ts";
+
+/** What moving away after a call needs, by a process that did not see its beginning. */
+const unended = shape.object({
+  /** The workspace, and what it was then: other numbers of disks after a restart make all identities useless. */
+  root: shape.pair(shape.text(), shape.text()),
+  tops: shape.list(shape.text()),
+  /** Identities and states by path, as they were before. */
+  marks: shape.list(shape.pair(shape.text(), shape.text())),
+  paths: shape.list(shape.pair(shape.text(), shape.text())),
+  repository: shape.list(shape.text()),
+  planned: shape.list(shape.text()),
+});
+type Unended = shape.ShapeOf<typeof unended>;
+
+/** A call that is about to begin. */
+export interface BegunCall {
+  readonly root: string;
+  readonly tops: readonly string[];
+  readonly marks: readonly Mark[];
+  readonly watched: WatchedPaths;
+  readonly before: ObeyedBefore;
+}
+
+/** Records a call, so that another process can move away what it leaves if this one is killed. Returns what removes the record. */
+export function recordCall(folder: string, { root, tops, marks, watched, before }: BegunCall): () => void {
+  const call: Unended = {
+    root: [root, identityAt(root) ?? ""],
+    tops: [...tops],
+    marks: marks.filter(isObeyed).map(({ path, identity }) => [path, identity]),
+    paths: [...before.paths],
+    repository: [...watched.repository],
+    planned: [...watched.planned],
+  };
+  const file = join(folder, `${process.pid}-${startOf(process.pid) ?? ""}-${randomUUID()}`);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // On disk before the call begins, since the machine may lose power.
+  writeFileSync(file, JSON.stringify(call), { flag: "wx", mode: 0o600, flush: true });
+  return () => rmSync(file, { force: true });
+}
+
+/**
+ * Moves away what recorded calls of ended processes left in a workspace. Throws `sandbox_failed` if something could not be moved, or
+ * for a record that cannot be read.
+ */
+export async function moveAwayRecorded(
+  folder: string,
+  { root, store }: { readonly root: string; readonly store: string },
+): Promise<SandboxedExit["movedAway"]> {
+  const movedAway: SandboxedExit["movedAway"][number][] = [];
+  for (const { name } of entriesIn(folder)) {
+    const [, pid, start] = RECORD.exec(name) ?? [];
+    if (pid === undefined || startOf(Number(pid)) === start) continue;
+    const file = join(folder, name);
+    const call = readCall(file);
+    if (call !== undefined && call.root[0] !== root) continue;
+    if (call !== undefined) movedAway.push(...(await endCall(call, store)));
+    rmSync(file, { force: true });
+  }
+  return movedAway;
+}
+
+/** The name of a record. Nothing else is touched: the folder may have come from elsewhere. */
+const RECORD = /^(\d+)-(\d*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+async function endCall(call: Unended, store: string): Promise<SandboxedExit["movedAway"]> {
+  const [root, place] = call.root;
+  const repository = withFallback(() => repositoryAt(root), undefined);
+  // A record that came with its folder from elsewhere must not name files elsewhere.
+  const areas = [root, ...(repository === undefined ? [] : [repository.folder, repository.shared])];
+  const isOwn = (path: string): boolean => areas.some((area) => contains(area, path));
+  const marksBelow = folderMarks();
+  const search = (): Promise<readonly Mark[]> => marksBelow(call.tops.filter(isOwn), true);
+  const identities = new Map(call.marks);
+  const known = new Set(identities.values());
+  const isSamePlace = identityAt(root) === place;
+  // The user's editor may have replaced a file since then.
+  const isOld = ({ path, identity }: Mark): boolean =>
+    known.has(identity) || (identities.has(path) && (!isSamePlace || isFile(path)));
+  const old = (await search()).filter(isOld).map(({ identity }) => identity);
+  const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
+  const watched = { repository: call.repository.filter(isOwn), planned: call.planned.filter(isOwn), areas };
+  const before: ObeyedBefore = { marks: new Set(old), paths, areas };
+  return await moveAway(before, { watched: () => watched, search, store, left: new Map() });
+}
+
+/** Undefined if the call never began, or if another process has ended it. */
+function readCall(file: string): Unended | undefined {
+  const text = withFallback(() => readFileSync(file, "utf8"), "");
+  const call = parsed(text);
+  if (call === undefined || unended.fits(call, [])) return call;
+  const message = `${file} is no record of a command that this version can read. Look for new files in its workspace, then remove it.`;
+  throw fault("sandbox_failed", message);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (thrown) {
+    if (!(thrown instanceof SyntaxError)) throw thrown;
+    return undefined;
+  }
+}
+
+/**
+ * When a process was started, by the system's own count; undefined if it has ended. Elsewhere than on Linux only whether it lives.
+ */
+export function startOf(pid: number): string | undefined {
+  return withFallback(() => {
+    if (process.platform !== "linux") return process.kill(pid, 0) ? "" : undefined;
+    // The name of the program comes first, in parentheses, and may hold any character.
+    const [state = "", ...fields] = readFileSync(`/proc/${pid}/stat`, "latin1")
+      .replace(/^.*\) /s, "")
+      .split(" ");
+    return /[ZX]/.test(state) ? undefined : fields[START_FIELD];
+  }, undefined);
+}
+
+/** Of the fields behind the state. */
+const START_FIELD = 18;
