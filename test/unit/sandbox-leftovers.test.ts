@@ -1,5 +1,6 @@
-import { chmodSync, chownSync, existsSync, lstatSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, chownSync, existsSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { done, type Json, pipeline } from "@sluice/core";
 import { COMMANDS_FOLDER } from "@sluice/core/runtime";
 import { sqliteHost } from "@sluice/sqlite";
@@ -122,10 +123,9 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(lstatSync(join(world.root, "flows")).mode & 0o777).toBe(0o555);
     });
 
-    test("what cannot be moved keeps nothing else from it, and no command runs until it is gone", async () => {
+    test("on another disk than the store it is renamed where it is, whatever it contains", async () => {
       const world = wallWorld(user);
       const run = await walled(user, world);
-      // On another disk, what is moved is copied.
       const elsewhere = mkdtempSync("/dev/shm/sluice-wall-");
       onTestFinished(() => rmSync(elsewhere, { recursive: true }));
       if (user.uid !== undefined) chownSync(elsewhere, user.uid, user.uid);
@@ -133,16 +133,75 @@ describe.skipIf(!isThere).each(wallUsers())(
       const deep = "mkdir -p a/deep; cd a/deep; for at in $(seq 30); do mkdir $name; cd $name; done";
       const closed =
         "mkdir -p b/closed/in; mkfifo b/closed/pipe; echo evil >b/closed/in/file; chmod 000 b/closed/in/file b/closed/in b/closed";
-      const message = /sandbox_failed: A command left .*work\/a\/deep \(/;
-      await expect(run(`name=$(printf 'd%.0s' $(seq 240)); (${deep}); ${closed}`, plan)).rejects.toThrow(message);
-      expect(world.outside("ls a; ls b")).toBe("deep\n");
-      const [folder = ""] = readdirSync(join(elsewhere, "moved-away"));
-      expect(world.outside(`cat ${join(elsewhere, "moved-away", folder)}/*-closed.moved/in/file`)).toBe("evil\n");
-      await expect(run("echo ran", plan)).rejects.toThrow(message);
-      await expect(run("echo ran")).rejects.toThrow(message);
-      world.outside("rm -rf a");
-      expect((await run("echo ran", plan)).text).toBe("ran\n");
+      const left = await run(`touch sluice.config.ts; name=$(printf 'd%.0s' $(seq 240)); (${deep}); ${closed}`, plan);
+      expect(movedIn(world, left)).toEqual(["a/deep", "b/closed", "sluice.config.ts"]);
+      for (const { path, to } of left.end.movedAway) {
+        expect(existsSync(path)).toBe(false);
+        expect(to.slice(dirname(path).length)).toMatch(/^\/moved-away-[^/]+\.moved$/);
+        expect(existsSync(to)).toBe(true);
+      }
+      expect(movedIn(world, await run("echo ran", plan))).toEqual([]);
+      world.outside("rm -rf a b");
     });
+
+    test("it is moved to where no command reaches it, if the store is in a folder of the workspace", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      const plan = { ...writing(world), absent: [join(world.root, "data/store")] };
+      world.outside("mkdir -p data/store");
+      const link = `ln -s ${world.home} data/moved-away`;
+      const left = await run(`${link}; ${PACKAGE}`, plan);
+      expect(movedIn(world, left)).toEqual(["flows/node_modules"]);
+      for (const { to } of left.end.movedAway) {
+        expect(realpathSync(to).startsWith(realpathSync(tmpdir()))).toBe(true);
+        onTestFinished(() => rmSync(dirname(to), { recursive: true, force: true }));
+      }
+      expect(world.outside(`ls -A ${world.home}`)).not.toContain("moved");
+    });
+
+    test.skipIf(user.uid === undefined)(
+      "what cannot be moved keeps nothing else from it, and no command runs until it is gone",
+      async () => {
+        const world = wallWorld(user);
+        const run = await walled(user, world);
+        const folder = dirname(world.put("work/b/there"));
+        chownSync(folder, 0, 0);
+        chmodSync(folder, 0o777);
+        const plan = writing(world, ["a/other", "b/closed"]);
+        const first = run(
+          "mkdir a; echo evil >a/other; echo evil >b/closed; touch made; until [ -e go ]; do sleep 0.02; done",
+          plan,
+        );
+        const message = /sandbox_failed: A command left .*work\/b\/closed \(EACCES/;
+        const refused = expect(first).rejects.toThrow(message);
+        await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
+        // It belongs to somebody else from now on.
+        chmodSync(folder, 0o755);
+        world.put("work/go");
+        await refused;
+        expect(readdirSync(join(world.root, "a"))).toEqual([]);
+        await expect(run("echo ran", plan)).rejects.toThrow(message);
+        await expect(run("echo ran")).rejects.toThrow(message);
+        rmSync(join(folder, "closed"));
+        expect((await run("echo ran", plan)).text).toBe("ran\n");
+      },
+    );
+
+    test.each(["flows/node_modules", "own/.git"])(
+      "%s, which a command made and removed itself, is moved away if another one that began meanwhile makes it again",
+      async (made) => {
+        const world = wallWorld(user);
+        const run = await walled(user, world);
+        const until = (what: string): string => `until [ ${what} ]; do sleep 0.02; done`;
+        const make = `mkdir -p ${made}; echo evil >${made}/HEAD`;
+        const first = run(`${make}; touch made; ${until("-e begun")}; rm -r ${made}; touch removed`, writing(world));
+        await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
+        const second = run(`touch begun; ${until("-e ended")}; ${make}`, writing(world));
+        expect(movedIn(world, await first)).toEqual([]);
+        world.put("work/ended");
+        expect(movedIn(world, await second)).toEqual([made]);
+      },
+    );
 
     test("what one command leaves is moved away again if another one, which began while it was there, leaves it again", async () => {
       const world = wallWorld(user);

@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { chmodSync, lstatSync, mkdirSync, readlinkSync, renameSync } from "node:fs";
-import { cp, rm } from "node:fs/promises";
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readlinkSync, renameSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { certain, openAgain, openAllAgain } from "../tools/files/closed-folders.ts";
+import { certain, openAgain } from "../tools/files/closed-folders.ts";
 import { withFolder } from "../tools/files/open.ts";
-import { contains, specialKind } from "../tools/files/paths.ts";
+import { contains } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
 import type { Mark } from "./folder-marks.ts";
@@ -15,9 +14,9 @@ import { obeyedPaths } from "./repository.ts";
 
 /** The paths that programs of the host would obey, as they are before a call. */
 export interface ObeyedBefore {
-  readonly marks: Set<string>;
+  readonly marks: ReadonlySet<string>;
   /** State by path: absent (""), a link with its target, or anything else, which the wall protects. */
-  readonly paths: Map<string, string>;
+  readonly paths: ReadonlyMap<string, string>;
   /** What the call may write. */
   readonly areas: readonly string[];
 }
@@ -35,11 +34,30 @@ export interface WatchedPaths {
 /** Those of all calls that are active in this process. */
 const active = new Set<ObeyedBefore>();
 
-/** Begins a call, which `moveAway` ends. Throws `sandbox_failed` if a path cannot be examined. */
-export function obeyedBefore(marks: readonly Mark[], watched: WatchedPaths): ObeyedBefore {
+/**
+ * Begins a call, which `moveAway` ends. What other active calls have made since they began counts as not there before: `elsewhere`
+ * returns those of other processes. Throws `sandbox_failed` if a path cannot be examined.
+ */
+export function obeyedBefore(
+  marks: readonly Mark[],
+  watched: WatchedPaths,
+  elsewhere: () => readonly ObeyedBefore[],
+): ObeyedBefore {
   const { areas } = watched;
-  const paths = new Map(pathsOf(watched).map((path) => [path, stateOf(path, areas)]));
-  const before = { marks: new Set(marks.filter(isObeyed).map(({ identity }) => identity)), paths, areas };
+  const now = pathsOf(watched).map((path) => [path, stateOf(path, areas)] as const);
+  // Last, since a call that begins meanwhile is known before it can make anything.
+  const others = [...active, ...elsewhere()];
+  const wasThere = ({ path, identity }: Mark): boolean =>
+    others.every((one) => one.marks.has(identity) || !one.areas.some((area) => contains(area, path)));
+  const stateBefore = (path: string, state: string): string => {
+    const states = others.flatMap((one) => one.paths.get(path) ?? []);
+    return states.includes("") ? "" : (states[0] ?? state);
+  };
+  const before = {
+    marks: new Set(marks.filter((mark) => isObeyed(mark) && wasThere(mark)).map(({ identity }) => identity)),
+    paths: new Map(now.map(([path, state]) => [path, stateBefore(path, state)])),
+    areas,
+  };
   active.add(before);
   return before;
 }
@@ -49,6 +67,8 @@ export interface ObeyedAfter {
   readonly watched: () => WatchedPaths;
   /** Finds the marks. */
   readonly search: () => Promise<readonly Mark[]>;
+  /** The workspace. */
+  readonly root: string;
   /** The folder of the run store, if it is on disk. */
   readonly store: string | undefined;
   /** Receives what cannot be moved: why, by path. */
@@ -61,20 +81,24 @@ export interface ObeyedAfter {
  */
 export async function moveAway(
   before: ObeyedBefore,
-  { watched, search, store, left }: ObeyedAfter,
+  { watched, search, root, store, left }: ObeyedAfter,
 ): Promise<SandboxedExit["movedAway"]> {
-  active.delete(before);
-  const folder = join(store === undefined ? tmpdir() : dirname(store), "moved-away", randomUUID());
+  const shelf = shelfOf(store, root);
+  let folder: string | undefined;
+  const folderNow = (): string => {
+    folder ??= shelf === undefined ? mkdtempSync(join(tmpdir(), "sluice-moved-away-")) : join(shelf, randomUUID());
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    return folder;
+  };
   const movedAway: { path: string; to: string }[] = [];
-  const take = async (found: readonly Found[], isNew: (path: string) => boolean): Promise<void> => {
-    for (const { path, identity } of found) {
+  const take = async (paths: Iterable<string>, isNew: (path: string) => boolean): Promise<void> => {
+    for (const path of paths) {
       // A name that no program obeys, and short enough for every system.
-      const name = basename(path).replace(/^\.+/, "").slice(0, MOST_OF_NAME);
-      const to = join(folder, `${movedAway.length + left.size + 1}-${name}.moved`);
+      const name = `${movedAway.length + left.size + 1}-${basename(path).replace(/^\.+/, "").slice(0, MOST_OF_NAME)}.moved`;
       try {
-        if (!isNew(path) || !(await move(path, to))) continue;
+        const to = isNew(path) ? await move(path, name, folderNow) : undefined;
+        if (to === undefined) continue;
         movedAway.push({ path, to });
-        for (const other of active) forget(other, path, identity);
       } catch (thrown) {
         // The others are moved all the same.
         left.set(path, systemCode(thrown) ?? messageOf(thrown));
@@ -86,29 +110,28 @@ export async function moveAway(
     return now !== "" && now !== (before.paths.get(path) ?? "");
   };
   // First these, which depend on no search. A link among them may have been replaced by a folder.
-  await take([...before.paths.keys()].map(atPath), isChanged);
+  await take(before.paths.keys(), isChanged);
   const isMade = (mark: Mark): boolean => isObeyed(mark) && !before.marks.has(mark.identity);
   try {
-    await take((await search()).filter(isMade), () => true);
+    const made = (await search()).filter(isMade).map(({ path }) => path);
+    await take(made, () => true);
   } finally {
-    const added = pathsOf(watched()).filter((path) => !before.paths.has(path));
-    await take(added.map(atPath), isChanged);
+    try {
+      const added = pathsOf(watched()).filter((path) => !before.paths.has(path));
+      await take(added, isChanged);
+    } finally {
+      active.delete(before);
+    }
   }
   refuseLeft(left);
   return movedAway;
 }
 
-/** A path at which something is, and what it is if that is known. */
-type Found = Pick<Mark, "path"> & Partial<Pick<Mark, "identity">>;
-
-function atPath(path: string): Found {
-  return { path };
-}
-
-/** What was moved away counts as not there before for another call, which may have begun while it was there. */
-function forget({ marks, paths }: ObeyedBefore, path: string, identity: string | undefined): void {
-  for (const known of paths.keys()) if (contains(path, known)) paths.set(known, "");
-  if (identity !== undefined) marks.delete(identity);
+/** Where things are moved by all commands with this store, if no command reaches that. */
+function shelfOf(store: string | undefined, root: string): string | undefined {
+  const shelf = store === undefined ? undefined : join(dirname(store), "moved-away");
+  const isReached = shelf !== undefined && contains(root, shelf) && !contains(join(root, ".sluice"), shelf);
+  return isReached ? undefined : shelf;
 }
 
 /** Throws `sandbox_failed` while something is there that could not be moved away. */
@@ -145,48 +168,39 @@ function stateOf(path: string, areas: readonly string[]): string {
   return state ?? "";
 }
 
-/** Returns false if the path is already gone, moved together with its folder, or lies behind a link, which is moved itself. */
-async function move(path: string, to: string): Promise<boolean> {
+/**
+ * Renames a path. Returns where it is then; undefined if it is already gone, moved together with its folder, or lies behind a link,
+ * which is moved itself.
+ */
+async function move(path: string, name: string, folderNow: () => string): Promise<string | undefined> {
   const holder = dirname(path);
   const mode = openAgain(holder);
   try {
     // Another process in the sandbox could turn the folder into a link to a place outside of the workspace.
     return await withFolder(holder, async (folder) => {
+      const from = folder.at(basename(path));
+      // A folder that its owner may not change cannot be moved into another one.
+      openAgain(path);
       try {
-        mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
-        // A folder that its owner may not change cannot be moved into another one.
-        openAgain(path);
-        return await take(folder.at(basename(path)), to, path);
+        const to = join(folderNow(), name);
+        renameSync(from, to);
+        return to;
+      } catch (thrown) {
+        if (!mayBeThere(from)) return undefined;
+        if (systemCode(thrown) === undefined) throw thrown;
+        // Another disk, or no folder of this user. It is never copied, since a command that still runs could change it meanwhile.
+        const beside = `moved-away-${randomUUID()}-${name}`;
+        renameSync(from, folder.at(beside));
+        return join(holder, beside);
       } finally {
         if (mode !== undefined) chmodSync(folder.path, mode);
       }
     });
   } catch (thrown) {
-    if (isSluiceError(thrown) && NOT_HERE.has(thrown.code)) return false;
+    if (isSluiceError(thrown) && NOT_HERE.has(thrown.code)) return undefined;
     throw thrown;
   }
 }
 
 /** The codes of a folder that is not what its path says. */
 const NOT_HERE: ReadonlySet<string> = new Set(["not_found", "path_changed", "not_a_folder"]);
-
-async function take(from: string, to: string, path: string): Promise<boolean> {
-  try {
-    renameSync(from, to);
-  } catch (thrown) {
-    const code = systemCode(thrown);
-    if (code === "ENOENT") return false;
-    // Another disk: copy instead.
-    if (code !== "EXDEV") throw thrown;
-    openAllAgain(path);
-    // Not `cpSync` and `rmSync`, which abort the process at a path that is too long.
-    await cp(from, to, { recursive: true, verbatimSymlinks: true, filter: (part) => !isSpecial(part) });
-    await rm(from, { recursive: true });
-  }
-  return true;
-}
-
-/** Whether a path is a pipe, a socket or a device, which cannot be copied. */
-function isSpecial(path: string): boolean {
-  return specialKind(lstatSync(path)) !== undefined;
-}

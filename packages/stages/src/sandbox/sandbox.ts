@@ -25,7 +25,7 @@ import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
 import { knownToolRoots } from "./tool-roots.ts";
-import { recordCall, startOf } from "./unended.ts";
+import { callsElsewhere, recordCall, startOf } from "./unended.ts";
 
 /** Not looked up in PATH, which the workspace may extend. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
@@ -191,8 +191,10 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const { plan } = facts;
     if (plan.writes.length === 0) return { end: await work(), movedAway: [] };
     const watched = watchedPaths(facts);
-    const before = obeyedBefore(marks, watched);
     const records = options.records?.();
+    const before = obeyedBefore(marks, watched, () =>
+      records === undefined ? [] : callsElsewhere(records, plan.root),
+    );
     let ended: (() => void) | undefined;
     let end: T;
     let movedAway: SandboxedExit["movedAway"];
@@ -204,6 +206,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       movedAway = await moveAway(before, {
         watched: () => watchedPaths(facts),
         search: () => search(plan),
+        root: plan.root,
         store: plan.absent[0],
         left,
       });

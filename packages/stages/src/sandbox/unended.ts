@@ -48,6 +48,19 @@ export function recordCall(folder: string, { root, tops, marks, watched, before 
   return () => rmSync(file, { force: true });
 }
 
+/** The calls of other processes that are active in a workspace. Each is recorded before it begins. */
+export function callsElsewhere(folder: string, root: string): readonly ObeyedBefore[] {
+  return entriesIn(folder).flatMap(({ name }): readonly ObeyedBefore[] => {
+    const [, pid, start] = RECORD.exec(name) ?? [];
+    if (pid === undefined || Number(pid) === process.pid || startOf(Number(pid)) !== start) return [];
+    const call = readCall(join(folder, name));
+    if (call === undefined || call.root[0] !== root) return [];
+    return [
+      { marks: new Set(call.marks.map(([, identity]) => identity)), paths: new Map(call.paths), areas: call.tops },
+    ];
+  });
+}
+
 /**
  * Moves away what recorded calls of ended processes left in a workspace. Throws `sandbox_failed` if something could not be moved, or
  * for a record that cannot be read.
@@ -90,7 +103,7 @@ async function endCall(call: Unended, store: string): Promise<SandboxedExit["mov
   const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
   const watched = { repository: call.repository.filter(isOwn), planned: call.planned.filter(isOwn), areas };
   const before: ObeyedBefore = { marks: new Set(old), paths, areas };
-  return await moveAway(before, { watched: () => watched, search, store, left: new Map() });
+  return await moveAway(before, { watched: () => watched, search, root, store, left: new Map() });
 }
 
 /** Undefined if the call never began, or if another process has ended it. */

@@ -9,8 +9,8 @@ import {
   realpathSync,
   type Stats,
 } from "node:fs";
-import { dirname, join, sep } from "node:path";
-import { contains, entriesIn, realPath } from "./paths.ts";
+import { dirname, sep } from "node:path";
+import { contains, realPath } from "./paths.ts";
 import { fault, systemCode, withFallback } from "./results.ts";
 
 /** `O_PATH` of Linux, which Node does not name: it also opens a folder that may not be read. */
@@ -44,12 +44,6 @@ export function openAgain(real: string): number | undefined {
 function rightsTo(stats: Stats): number {
   if (stats.isDirectory()) return 0o700;
   return stats.isFile() ? 0o400 : 0;
-}
-
-/** The same for everything at and below a path. */
-export function openAllAgain(real: string): void {
-  openAgain(real);
-  for (const entry of entriesIn(real)) openAllAgain(join(real, entry.name));
 }
 
 /** What the system says of a path at which nothing is. */
