@@ -189,6 +189,18 @@ describe("a run does not start", () => {
   });
 });
 
+test("an MCP server keeps a variable that is passed to it on purpose, run after run", async () => {
+  const mcpServers = { everything: { command: process.execPath, args: [EVERYTHING] } };
+  const passing = { env: { GH_TOKEN: "q8w7e6r5t4y3u2i1" }, passEnv: ["GH_TOKEN"] };
+  const session = commandSession({ ...passing, mcpServers, executors: [workExecutor] });
+  const ask = work({
+    allowedTools: ["mcp__everything__get-env"],
+    act: async (scope) => completed(await caller(scope)("mcp__everything__get-env")),
+  });
+  for (const run of [1, 2])
+    expect([run, JSON.stringify(await session.run(only(ask), {}))]).toEqual([run, expect.stringContaining("GH_TOKEN")]);
+});
+
 test("an MCP server that an earlier run started loses the variable, and each with its value, before a run that has it as a secret", async () => {
   const mcpServers = { everything: { command: process.execPath, args: [EVERYTHING] } };
   const session = commandSession({ env, mcpServers, executors: [workExecutor] });

@@ -118,7 +118,7 @@ test.skipIf(!hasWall()).each<[how: string, folder: string, link: string]>([
 });
 
 /** A server that writes files, in a session with two pipelines: the second one starts an agent after the server has been called. */
-async function afterServer(files: Readonly<Record<string, string>>, words: readonly string[]) {
+async function afterServer(files: Readonly<Record<string, string>>, words: readonly string[], isTogether = false) {
   const root = workspace(files);
   const put: State = work({
     allowedTools: ["mcp__files__write_file"],
@@ -155,15 +155,21 @@ async function afterServer(files: Readonly<Record<string, string>>, words: reado
     mcpServers: { files: { command: process.execPath, args: [FILESYSTEM, root] } },
   });
   onTestFinished(() => session.close());
-  expect(await session.run(first, {})).toMatchObject({ status: "completed" });
-  return { root, result: await session.run(second, {}) };
+  const before = session.run(first, {});
+  if (!isTogether) await before;
+  const result = await session.run(second, {});
+  expect(await before).toMatchObject({ status: "completed" });
+  return { root, result };
 }
 
-test.skipIf(!hasWall())(
-  "a server that an earlier run started writes neither the program of a later run's agent nor a file that its command names",
-  async () => {
+test.skipIf(!hasWall()).each([
+  ["an earlier run", false],
+  ["a run that began at the same time", true],
+])(
+  "a server that %s started writes neither the program of another run's agent nor a file that its command names",
+  async (_run, isTogether) => {
     const files = { "agent/agent.cjs": "process.exit(1);", "agent/agent.json": "[1]" };
-    const { root, result } = await afterServer(files, Object.keys(files));
+    const { root, result } = await afterServer(files, Object.keys(files), isTogether);
     expect(result).toMatchObject({ status: "failed" });
     for (const [name, text] of Object.entries(files)) expect(readFileSync(join(root, name), "utf8")).toBe(text);
     expect(stolen(root)).toBe("nothing");
@@ -180,33 +186,72 @@ test.skipIf(!hasWall()).each(["agent.cjs", "dist/agent.cjs"])(
   },
 );
 
-test("an agent whose program was made during the run is not started", async () => {
+/** A run that makes its agent's program, by means that no sandbox sees, and then waits in a state until `goOn` is called. */
+function makingRun() {
   const root = workspace({});
+  const waits = Promise.withResolvers<void>();
+  let isWaiting = (): void => undefined;
+  const waiting = new Promise<void>((resolve) => {
+    isWaiting = resolve;
+  });
   const make = work({
     act: async () => {
       writeFileSync(join(root, "agent.cjs"), EVIL);
       return completed(json("ok"));
     },
   });
+  const wait = work({
+    act: async () => {
+      isWaiting();
+      await waits.promise;
+      return completed(json("ok"));
+    },
+  });
   const pipe = pipeline({
     id: "p",
     input: z.object({}),
-    stages: { make, agent: startedBy({ command: [process.execPath, "agent.cjs"], passEnv: ["KEY"] }) },
+    stages: { make, wait, agent: startedBy({ command: [process.execPath, "agent.cjs"], passEnv: ["KEY"] }) },
     initial: "make",
-    next: { make: () => to("agent"), agent: () => done("ok") },
+    next: { make: () => to("wait"), wait: () => to("agent"), agent: () => done("ok") },
   });
-  const session = createSession({
-    model: noModel,
-    cwd: root,
-    env: { PATH: process.env.PATH, HOME: root, KEY: "key-0123456789abcdef" },
-    executors: [workExecutor],
-    sandbox: "off",
-    host: createHost(createMemoryJournals().connect()),
-    traffic: externalAgents({ sandbox: "off" }),
-  });
-  onTestFinished(() => session.close());
-  const result = await session.run(pipe, {});
-  expect(result).toMatchObject({ status: "failed", error: { message: expect.stringContaining("during the run") } });
+  const journals = createMemoryJournals();
+  const open = () => {
+    const session = createSession({
+      model: noModel,
+      cwd: root,
+      env: { PATH: process.env.PATH, HOME: root, KEY: "key-0123456789abcdef" },
+      executors: [workExecutor],
+      sandbox: "off",
+      host: createHost(journals.connect()),
+      traffic: externalAgents({ sandbox: "off" }),
+    });
+    onTestFinished(() => session.close());
+    return session;
+  };
+  return { root, pipe, open, waiting, goOn: waits.resolve };
+}
+const REFUSED = { status: "failed", error: { message: expect.stringContaining("during the run") } };
+
+test("an agent whose program was made during the run is not started, even if another run of its pipeline began since", async () => {
+  const { pipe, open, waiting, goOn } = makingRun();
+  const session = open();
+  const run = session.start(pipe, {});
+  await waiting;
+  const other = session.start(pipe, {});
+  goOn();
+  expect(await run).toMatchObject(REFUSED);
+  expect(await other).toMatchObject({ status: "failed" });
+});
+
+test("nor after the run was resumed", async () => {
+  const { root, pipe, open, waiting, goOn } = makingRun();
+  const first = open();
+  const run = first.start(pipe, {});
+  await waiting;
+  await first.close();
+  await run;
+  goOn();
+  expect(await open().resume(pipe, run.runId)).toMatchObject(REFUSED);
   expect(stolen(root)).toBe("nothing");
 });
 

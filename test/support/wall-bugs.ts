@@ -146,6 +146,31 @@ export const WALL_BUGS: readonly WallBug[] = [
     replace: "return now === null;",
   },
   {
+    name: "leftovers-of-others-kept",
+    file: "sandbox/after-call.ts",
+    find: "const others = [...active, ...elsewhere()];",
+    replace: "const others = elsewhere().slice(0, 0);",
+  },
+  {
+    name: "folders-left-closed",
+    file: "sandbox/folder-marks.ts",
+    find: "isClosed && opens && openAgain(folder) !== undefined",
+    replace: "!isClosed && opens && openAgain(folder) !== undefined",
+  },
+  { name: "guards-in-closed-folders-lost", file: SANDBOX, find: "certainPath(path, areas);", replace: "void areas;" },
+  {
+    name: "runs-beside-leftovers",
+    file: SANDBOX,
+    find: "    refuseLeft(left);\n    const marks",
+    replace: "    const marks",
+  },
+  {
+    name: "calls-not-recorded",
+    file: SANDBOX,
+    find: "if (records !== undefined)",
+    replace: "if (records === null)",
+  },
+  {
     name: "folders-remembered-too-long",
     file: "sandbox/folder-marks.ts",
     find: "before.changed === stats.ctimeNs && !before.racy",
@@ -205,8 +230,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "server-started-unwalled",
     file: "tools/mcp/transport/connection.ts",
-    find: "let plan = isHeld ? first.wall?.plan() : undefined;",
-    replace: "let plan: WallPlan | undefined;",
+    find: "if (!isHeld || wall === undefined",
+    replace: "if (isHeld || wall === undefined",
   },
 ];
 

@@ -35,7 +35,14 @@ async function start(world: WallWorld, config: McpServerConfig, programs?: reado
   const unwalled = new Set<string>();
   const around = { sdk: loadMcpSdk, clock: systemClock, workspace: world.root, kills: new Set<() => void>() };
   const link = createLink(
-    { ...around, settings, walled: new Set(), unwalled, onFault: () => undefined },
+    {
+      ...around,
+      settings,
+      walled: new Set(),
+      unwalled,
+      allowed: () => ({ env: world.env, plan: { absent, readOnly: [] } }),
+      onFault: () => undefined,
+    },
     {
       runId: "r1",
       env: world.env,

@@ -35,7 +35,7 @@ function movedIn({ root }: WallWorld, { end }: Walled): readonly string[] {
 }
 
 test("work of a program that is in the sandbox already is followed by the same, whether it fails or not", async () => {
-  const { root, env, plan, put } = wallWorld(OWN);
+  const { folder, root, env, plan, put } = wallWorld(OWN);
   const sandbox = createSandbox({ mode: "off", root, absent: () => plan.absent });
   const call = async (end: string): Promise<string> => {
     put("work/sluice.config.ts");
@@ -50,13 +50,19 @@ test("work of a program that is in the sandbox already is followed by the same, 
   await expect(sandbox.watched(env, writes, () => call("fails"))).rejects.toThrow("fails");
   expect(existsSync(config)).toBe(false);
   expect(await sandbox.watched(env, plan, () => call("only reads"))).toEqual({ end: "only reads", movedAway: [] });
+  rmSync(config);
+  rmSync(join(folder, "state/moved-away"), { recursive: true });
+  put("state/moved-away");
+  expect(await sandbox.watched(env, writes, () => call("has no folder"))).toMatchObject({
+    movedAway: [{ path: config, to: expect.stringContaining(join(root, "moved-away-")) }],
+  });
 });
 
 /** Puts the record of a command of a process that is gone into a store; it awaited that nothing is at the paths. */
 function putRecord({ root, folder, put }: WallWorld, store: string, paths: readonly string[]): void {
   const { dev, ino } = lstatSync(root);
   const lists = { marks: [], repository: [], planned: paths, paths: paths.map((path) => [path, ""]) };
-  const record = { root: [root, `${dev}:${ino}`], tops: [folder], ...lists };
+  const record = { root: [root, `${dev}:${ino}`], tops: [folder, `${root}/../home`], ...lists };
   put(`${store}/${COMMANDS_FOLDER}/1-1-00000000-0000-4000-8000-000000000000`, JSON.stringify(record));
 }
 
@@ -64,10 +70,11 @@ test("a record names no file outside of its workspace, and no other file is take
   const world = wallWorld(OWN);
   const outside = world.put("home/notes");
   const inside = world.put("work/notes");
-  putRecord(world, "state/runs", [outside, inside]);
+  const config = world.put("home/sluice.config.ts");
+  putRecord(world, "state/runs", [outside, inside, `${world.root}/../home/notes`]);
   const other = world.put(`state/runs/${COMMANDS_FOLDER}/notes`);
   expect(await moveAwayLeft(join(world.folder, "state/runs"), world.root)).toMatchObject({ length: 1 });
-  expect([outside, inside, other].map((path) => existsSync(path))).toEqual([true, false, true]);
+  expect([outside, config, inside, other].map((path) => existsSync(path))).toEqual([true, true, false, true]);
 });
 
 test("a run begins after what a command of a killed process left was moved away, and its session says so", async () => {
@@ -284,6 +291,22 @@ describe.skipIf(!isThere).each(wallUsers())(
       }
       expect(world.outside(seen)).toBe(before);
     });
+
+    // No folder is closed to the superuser.
+    test.skipIf(user.uid === undefined && process.getuid?.() === 0)(
+      "a hidden path stays hidden from a command that only reads, although its folder was closed before",
+      async () => {
+        const world = wallWorld(user);
+        world.put("work/data/store/journal", "planted");
+        world.own();
+        world.outside("chmod 000 data");
+        const run = await walled(user, world);
+        // Another command could open the folder meanwhile.
+        const { text } = await run("ls -A data/store; cat data/store/*", { absent: [join(world.root, "data/store")] });
+        expect(text).not.toContain("planted");
+        expect(lstatSync(join(world.root, "data")).mode & 0o777).toBe(0o700);
+      },
+    );
 
     test("what a command leaves in a workspace that it closes is moved away", async () => {
       const world = wallWorld(user);

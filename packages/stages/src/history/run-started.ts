@@ -14,6 +14,7 @@ import {
   type AnswerRuleOptions,
   inputAt,
   isLifecycle,
+  isTexts,
   parseStepId,
   problemsError,
   type StartAt,
@@ -133,6 +134,8 @@ export interface RunRules extends Pick<AnswerRuleOptions, "any" | "unwalled"> {
   readonly wall?: string;
   /** Whether a pipeline was made during the run. */
   readonly hasMade?: boolean;
+  /** Files from which its agents start and that were not there when it began. */
+  readonly missing?: readonly string[];
 }
 export interface RecordedRules extends RunRules {
   /** The list for mode `allowlist` that was last in force. */
@@ -152,6 +155,7 @@ export function recordedRules({ data }: SluiceEvent, journals: readonly RunJourn
     unwalled: startedUnsandboxed(events, false),
     ...(typeof wall === "string" ? { wall } : {}),
     hasMade: events.some(({ type, data: { made } }) => type === "run.started" && made !== undefined),
+    missing: isTexts(data.missing) ? data.missing : [],
     allow: allowIn(events),
     secrets: new Set(events.flatMap((event) => secretsIn(event))),
   };

@@ -243,6 +243,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     plan: SandboxPlan,
     work: () => Promise<T>,
   ): Promise<WatchedWork<T>> => {
+    refuseLeft(left);
     const repository = repositoryOf(plan, homeIn(env).home);
     return await movingAway({ plan, repository }, await search(plan), work);
   };

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { shape } from "@sluice/core/runtime";
 import { contains, entriesIn, isFile } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
@@ -90,7 +90,7 @@ async function endCall(call: Unended, store: string): Promise<SandboxedExit["mov
   const repository = withFallback(() => repositoryAt(root), undefined);
   // A record that came with its folder from elsewhere must not name files elsewhere.
   const areas = [root, ...(repository === undefined ? [] : [repository.folder, repository.shared])];
-  const isOwn = (path: string): boolean => areas.some((area) => contains(area, path));
+  const isOwn = (path: string): boolean => areas.some((area) => contains(area, resolve(path)));
   const marksBelow = folderMarks();
   const search = (): Promise<readonly Mark[]> => marksBelow(call.tops.filter(isOwn), true);
   const identities = new Map(call.marks);

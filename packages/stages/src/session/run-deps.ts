@@ -32,6 +32,7 @@ import {
   type RecordedCosts,
   type RunDeps,
   recordedGraph,
+  rootRunId,
   type SecretFilter,
   type StartAt,
   sharedData,
@@ -186,13 +187,22 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     ],
   });
 
+  /** Files from which agents of a run start and that were not there when it began, by the id of the run. */
+  const missing = new Map<string, readonly string[]>();
+  const agentModels = new Map<ResolvedModel, ResolvedModel>();
+  const modelOf = async (state: string, named?: string): Promise<ResolvedModel> => {
+    const model = await models.of(state, named);
+    if (model.started === undefined) return model;
+    const known = agentModels.get(model) ?? startedAsFound(model, (runId) => missing.get(rootRunId(runId)) ?? []);
+    agentModels.set(model, known);
+    return known;
+  };
+
   const modelsOf = async ({ agents }: PipelineDemands): Promise<ReadonlyMap<AgentSpec, ResolvedModels>> => {
     const byState = new Map<AgentSpec, ResolvedModels>();
-    const asFound = startedAsFound(root);
-    const of = async (...model: Parameters<typeof models.of>) => asFound(await models.of(...model));
     for (const [id, agent] of agents) {
-      const resolved: [ResolvedModel, ...ResolvedModel[]] = [await of(id, agent.model)];
-      for (const fallback of agent.fallbackModels ?? []) resolved.push(await of(id, fallback));
+      const resolved: [ResolvedModel, ...ResolvedModel[]] = [await modelOf(id, agent.model)];
+      for (const fallback of agent.fallbackModels ?? []) resolved.push(await modelOf(id, fallback));
       byState.set(agent, resolved);
       modelsByAgent.set(agent, resolved);
     }
@@ -258,7 +268,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const of = async (
     spec: PipelineSpec,
     runId: string,
-    { any, unwalled, wall: recordedWall, hasMade = false }: RunRules,
+    { any, unwalled, wall: recordedWall, hasMade = false, missing: recordedMissing = [] }: RunRules,
     journals: readonly RunJournal[] = [],
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
@@ -269,6 +279,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     await executors.loadFor(demands.kinds);
     const byState = await modelsOf(demands);
     const all = [...byState.values()].flat();
+    const absent = [...new Set([...recordedMissing, ...missingFiles(all, root)])];
+    if (absent.length > 0) missing.set(runId, absent);
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
     if (declared.size > 0) refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
@@ -343,6 +355,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
           // The model of the stages that name none; null if every stage names one.
           model: [...byState].find(([agent]) => agent.model === undefined)?.[1][0].id ?? null,
           ...agents,
+          ...(absent.length === 0 ? {} : { missing: absent }),
           mode,
           allow: deps.secrets.json(allow),
           secrets: names,
@@ -395,46 +408,43 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
 const NO_TOOLS: AvailableTools = { tools: [], allowedTools: [] };
 
+/** Files of the workspace from which agents would start, or which their commands name, and that are not there. */
+function missingFiles(models: readonly ResolvedModel[], root: string): readonly string[] {
+  const files = startedAgents(models).flatMap((one) => startedFiles(one, root));
+  return files.filter((file) => contains(root, file) && !existsSync(file));
+}
+
 function startedAgents(models: readonly ResolvedModel[]): readonly StartedCommand[] {
   return models.flatMap(({ started }) => started ?? []);
 }
 
 /**
- * Models that start no agent whose program, or a file that its command names, was not there when a run began: a call of that run
- * may have made it, of an MCP server for example, or of a command that still runs.
+ * A model that starts no agent of a run in which a file appeared that was `missing` when the run began, and from which one of its agents
+ * starts: a call of that run may have made it, of an MCP server for example, or of a command that still runs.
  */
-function startedAsFound(root: string): (model: ResolvedModel) => ResolvedModel {
-  const known = new Map<ResolvedModel, ResolvedModel>();
-  const asFound = (model: ResolvedModel): ResolvedModel => {
-    if (model.started === undefined) return model;
-    const missing = startedFiles(model.started, root).filter((file) => contains(root, file) && !existsSync(file));
-    const refuseNew = (): void => {
-      const made = missing.find((file) => existsSync(file));
-      if (made === undefined) return;
-      const message = `${made}, from which the agent starts, was made during the run; check it, and start the run again`;
-      throw new SluiceError("Session", "agent_changed", message);
-    };
-    return {
-      ...model,
-      at: (position) => {
-        const found = model.at(position);
-        return withCalls(found, {
-          doGenerate: async (options) => {
-            refuseNew();
-            return await found.doGenerate(options);
-          },
-          doStream: async (options) => {
-            refuseNew();
-            return await found.doStream(options);
-          },
-        });
-      },
-    };
+function startedAsFound(model: ResolvedModel, missing: (runId: string) => readonly string[]): ResolvedModel {
+  const refuseMade = (runId: string): void => {
+    const made = missing(runId).find((file) => existsSync(file));
+    if (made === undefined) return;
+    const message = `${made}, from which an agent starts, was made during the run; check it, and start the run again, or resume it with allowChanged (--allow-changed)`;
+    throw new SluiceError("Session", "agent_changed", message);
   };
-  return (model) => {
-    const found = known.get(model) ?? asFound(model);
-    known.set(model, found);
-    return found;
+  return {
+    ...model,
+    at: (position) => {
+      const found = model.at(position);
+      const { runId = "" } = position;
+      return withCalls(found, {
+        doGenerate: async (options) => {
+          refuseMade(runId);
+          return await found.doGenerate(options);
+        },
+        doStream: async (options) => {
+          refuseMade(runId);
+          return await found.doStream(options);
+        },
+      });
+    },
   };
 }
 

@@ -173,7 +173,8 @@ export function createSession(options: SessionOptions): Session {
     refuseWorkspaceMismatch(runId, started, preparation);
     refuseLowerSandbox(runId, started, preparation);
     const comparison = comparePipeline(spec, runId, journals, options, preparation.clean);
-    return { journals, comparison, rules: recordedRules(started, journals) };
+    const rules = recordedRules(started, journals);
+    return { journals, comparison, rules: options.allowChanged === true ? { ...rules, missing: [] } : rules };
   };
 
   const resume = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {

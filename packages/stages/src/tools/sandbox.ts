@@ -75,7 +75,7 @@ export interface Sandbox {
   run(program: ProcessOptions, plan: SandboxPlan): Promise<SandboxedExit>;
   /**
    * Does work of a program that runs in the sandbox already, such as a call of a server, and moves away what appeared meanwhile,
-   * also if the work fails. Throws `sandbox_failed` if something could not be moved. No program is started while that is there.
+   * also if the work fails. Throws `sandbox_failed` if something could not be moved. Then nothing runs while that is there.
    */
   watched<T>(env: ProcessOptions["env"], plan: SandboxPlan, work: () => Promise<T>): Promise<WatchedWork<T>>;
   /**

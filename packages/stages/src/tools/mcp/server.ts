@@ -17,8 +17,8 @@ type Call = (tool: OfferedTool, input: Input, running: Pick<ToolCall, "signal" |
 
 /** A configured server. It starts on demand and restarts when it ends; its tools stay those of the first start. */
 export interface McpServer {
-  /** Restarts it before its next call if it has more than this run would give it. */
-  confine(run: McpStart): Promise<void>;
+  /** Restarts it before its next call if it has more than it may have now. */
+  confine(): Promise<void>;
   /** Rejects with Error if it cannot start; the next caller tries again. */
   tools(start: McpStart): Promise<readonly Tool[]>;
   close(): Promise<void>;
@@ -28,7 +28,7 @@ export function createServer(options: LinkOptions): McpServer {
   let link: Link | undefined;
   let offered: Promise<readonly Tool[]> | undefined;
   return {
-    confine: async (run) => await link?.confine(run),
+    confine: async () => await link?.confine(),
     tools: (start) => {
       if (offered !== undefined) return offered;
       const reached = createLink(options, start);
@@ -61,7 +61,8 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
     return listed.value;
   };
 
-  const { tools, faults } = offeredOf(settings, await list(await link.reach()), known);
+  const first = await link.use(async () => await list(await link.reach()));
+  const { tools, faults } = offeredOf(settings, first, known);
   for (const message of faults) onFault(message);
 
   /** How tools changed, by the server's names. A changed tool stays changed. */

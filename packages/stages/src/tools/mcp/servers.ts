@@ -4,8 +4,9 @@ import { type McpServers, readMcpServers } from "./config.ts";
 import { keysOf } from "./keys.ts";
 import { mayNeed } from "./names.ts";
 import { createServer } from "./server.ts";
-import type { McpStart } from "./transport/connection.ts";
+import type { McpStart, ServerAllowance } from "./transport/connection.ts";
 import { loadMcpSdk } from "./transport/sdk.ts";
+import type { WallPlan } from "./transport/server-wall.ts";
 
 /** A problem of an MCP server that does not stop the run. */
 export interface McpFault {
@@ -51,10 +52,19 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   let clean = (text: string): string => text;
   const reported = new Set<string>();
   let closed = false;
+  let allowed: ServerAllowance = { env: {} };
+  let isFirst = true;
+  /** From now on, servers get no more than this run would give them. */
+  const allowOnly = ({ env, wall }: McpStart): void => {
+    const names = Object.entries(env).filter(([name]) => isFirst || name in allowed.env);
+    const plan = wall === undefined ? allowed.plan : withPlan(wall.plan(), allowed.plan);
+    allowed = { env: Object.fromEntries(names), ...(plan === undefined ? {} : { plan }) };
+    isFirst = false;
+  };
 
   const all = settings.map((one) => {
     const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message: clean(message) });
-    const shared = { sdk: loadMcpSdk, clock, workspace: root, kills, walled, unwalled };
+    const shared = { sdk: loadMcpSdk, clock, workspace: root, kills, walled, unwalled, allowed: () => allowed };
     return { ...one, server: createServer({ ...shared, settings: one, onFault: onServerFault }) };
   });
 
@@ -73,8 +83,9 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     walled,
     unwalled,
     toolsFor: async (spec, start) => {
+      allowOnly(start);
       // Also those that only other runs call: they work beside this one.
-      await Promise.all(all.map(({ server }) => server.confine(start)));
+      await Promise.all(all.map(({ server }) => server.confine()));
       const needed = all.filter(({ name }) => spec === undefined || mayNeed(spec, name));
       if (needed.length === 0) return [];
       if (closed) throw new SluiceError("Session", "mcp_server_failed", "the session is closed");
@@ -100,6 +111,12 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
       process.off("exit", killAll);
     },
   };
+}
+
+/** Everything that either of two plans hides or protects. */
+function withPlan(plan: WallPlan, other: WallPlan = plan): WallPlan {
+  const both = (own: readonly string[], more: readonly string[]): readonly string[] => [...new Set([...own, ...more])];
+  return { absent: both(other.absent, plan.absent), readOnly: both(other.readOnly, plan.readOnly) };
 }
 
 function notStarted(failures: readonly string[]): SluiceError {

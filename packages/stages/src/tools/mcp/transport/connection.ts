@@ -39,7 +39,16 @@ export interface LinkOptions {
   /** Collects the names of servers that run in the sandbox, and of those that run outside it. */
   readonly walled: Set<string>;
   readonly unwalled: Set<string>;
+  /** What a process may have now: no more than each run of the session so far would give it. */
+  readonly allowed: () => ServerAllowance;
   readonly onFault: (message: string) => void;
+}
+
+/** What the process of a server gets. */
+export interface ServerAllowance {
+  readonly env: Readonly<Record<string, string>>;
+  /** Absent without a sandbox. */
+  readonly plan?: WallPlan;
 }
 
 /** A connection to a server after its handshake. */
@@ -60,8 +69,8 @@ export interface Link {
   use<T>(work: () => Promise<T>): Promise<T>;
   /** Awaits a call that may write. What a server in the sandbox leaves meanwhile where programs of this machine obey it is moved away. */
   watched<T>(call: () => Promise<T>): Promise<WatchedWork<T>>;
-  /** Ends a process that has more than one that this run would start: a key, or files to write. The next call starts another. */
-  confine(run: McpStart): Promise<void>;
+  /** Ends a process that has more than is allowed now: a key, or files to write. The next call starts another. */
+  confine(): Promise<void>;
   /** Resets the count of restarts after an answered call. */
   works(): void;
   close(): Promise<void>;
@@ -74,9 +83,8 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
   const isHeld = "command" in config && config.sandbox !== false && first.wall?.sandbox.wall !== undefined;
   if ("command" in config && !isHeld) unwalled.add(settings.name);
   if (isHeld) walled.add(settings.name);
-  /** What a process may have: no more than every run of the session would give it. */
-  let { env } = first;
-  let plan = isHeld ? first.wall?.plan() : undefined;
+  /** What the last process got. */
+  let given: ServerAllowance | undefined;
   /** The process in the sandbox, and all that it sees and changes. */
   let held: { readonly process: ServerProcess; readonly plan: SandboxPlan } | undefined;
   const closing = new AbortController();
@@ -105,9 +113,11 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
     const { maxMessageBytes } = settings;
     const common = { maxMessageBytes, validate: sdk.validateJSONRPCMessage, secrets, notice };
     if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });
-    const process = processOf(config, env, workspace);
-    if (wall === undefined || plan === undefined) return new StdioTransport({ ...common, ...process, runId });
-    held = { process, plan: serverPlan(process, config, workspace, plan) };
+    given = options.allowed();
+    const process = processOf(config, given.env, workspace);
+    if (!isHeld || wall === undefined || given.plan === undefined)
+      return new StdioTransport({ ...common, ...process, runId });
+    held = { process, plan: serverPlan(process, config, workspace, given.plan) };
     const wrapped = await wall.sandbox.wrap(process, held.plan);
     return new StdioTransport({ ...common, ...process, ...wrapped, runId });
   };
@@ -141,14 +151,13 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
       if (held === undefined || first.wall === undefined) return { end: await call(), movedAway: [] };
       return await first.wall.sandbox.watched(held.process.env, held.plan, call);
     },
-    confine: async (run) => {
-      // A server that is reached by its address has nothing of a run.
-      if (!("command" in config)) return;
-      const left = Object.entries(env).filter(([name, value]) => name in run.env && run.secrets.text(value) === value);
-      const added = plan === undefined ? undefined : withPlan(plan, run.wall?.plan());
-      if (left.length === Object.keys(env).length && isSameJson(added, plan)) return;
-      env = Object.fromEntries(left);
-      plan = added;
+    confine: async () => {
+      const { env, plan } = options.allowed();
+      // A server that is reached by its address got nothing.
+      const had = given;
+      if (had === undefined) return;
+      const hasMore = Object.entries(had.env).some(([name, value]) => env[name] !== value);
+      if (!hasMore && (held === undefined || isSameJson(plan, had.plan))) return;
       const before = confining;
       const now = (async () => {
         await before;
@@ -170,12 +179,6 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
       await connection?.close();
     },
   };
-}
-
-/** Everything that either of two plans hides or protects. */
-function withPlan(plan: WallPlan, other: WallPlan = plan): WallPlan {
-  const both = (own: readonly string[], more: readonly string[]): readonly string[] => [...new Set([...own, ...more])];
-  return { absent: both(plan.absent, other.absent), readOnly: both(plan.readOnly, other.readOnly) };
 }
 
 function often(times: number): string {
