@@ -90,7 +90,11 @@ test("a journal that cannot be read for a moment costs an answer, and never the 
   const pipeline = await pipelineOf({
     id: "look",
     initial: "look",
-    states: { look: { instructions: "Look.", allowed_tools: ["Slow"], on: { DONE: "done" } }, done: { type: "final" } },
+    states: {
+      look: { instructions: "Look.", allowed_tools: ["Slow"], on: { MORE: "more" } },
+      more: { instructions: "Look again.", allowed_tools: ["Slow"], on: { DONE: "done" } },
+      done: { type: "final" },
+    },
   });
   const session = { tools: [tool("Slow", { execute: async () => await slow.promise })] };
   const run = gatewayRun({ pipeline, root: tempFolder().root, host, clock, session });
@@ -102,6 +106,8 @@ test("a journal that cannot be read for a moment costs an answer, and never the 
   expect(await waiting.answer).toMatchObject({ ok: false, output: { code: "journal_unreadable" } });
   slow.resolve({ ok: true, output: "slow" });
   expect(await ask(run, "Slow")).toMatchObject({ ok: true, output: "slow" });
+  await leave(run, "MORE");
+  expect(run.now().state).toBe("more");
   await leave(run, "DONE");
   expect(await run.ended).toMatchObject({ status: "completed" });
 });
@@ -134,6 +140,44 @@ test("a call of a tool that no state lists runs when it is made again in another
   });
   expect(await ask(second, write.tool, write.input)).toMatchObject({ ok: true });
   expect(folder.text("a.txt")).toBe("written\n");
+});
+
+test("a call with a known secret is the same call in another process", async () => {
+  const memory = createMemoryJournals();
+  const document = {
+    id: "count",
+    initial: "count",
+    states: {
+      count: { instructions: "Count.", allowed_tools: ["Count"], on: { DONE: "done" } },
+      done: { type: "final" },
+    },
+  };
+  let times = 0;
+  const count = tool("Count", {
+    input: z.object({ text: z.string() }),
+    effect: "write",
+    execute: async () => {
+      times += 1;
+      return { ok: true, output: times };
+    },
+  });
+  const session = { tools: [count], env: { MY_TOKEN: "q8w7e6r5t4y3u2i1" } };
+  const { root } = tempFolder();
+  const of = async (resume?: string) =>
+    gatewayRun({
+      pipeline: await pipelineOf(document),
+      root,
+      host: createHost(memory.connect()),
+      session,
+      ...(resume === undefined ? {} : { resume }),
+    });
+  const input = { text: "key q8w7e6r5t4y3u2i1" };
+  const first = await of();
+  await ask(first, "Count", input);
+  await first.close();
+  const second = await of(first.runId);
+  expect((await ask(second, "Count", input)).text).toContain("It was not run a second time");
+  expect(times).toBe(1);
 });
 
 test("a call with what looks like a secret is the same call in another process, and its result is not repeated by running it", async () => {

@@ -28,6 +28,7 @@ export function notifiedSession(session: Session, open: () => Promise<Notifier>,
     answer: session.answer,
     message: session.message,
     tools: session.tools,
+    masked: session.masked,
     attach: session.attach,
     close: async () => {
       // Suspended here, so that it is reported while the store is open.

@@ -11,9 +11,9 @@ export interface CallInFlight {
   readonly id: string;
   readonly tool: string;
   readonly input: Json;
+  /** Undefined also if an earlier process took the call and it is not known whose program runs it. */
   native?: true;
-  /** Equal for calls of one tool with the same arguments. A second one if it is not known whose program runs it. */
-  readonly keys: string[];
+  readonly isUnclear?: true;
   readonly reported: PromiseWithResolvers<NativeReport>;
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
@@ -46,23 +46,23 @@ export interface Caller {
   settle(reply: CallReply): void;
 }
 
-type CallFacts = Pick<AgentCall, "tool" | "input" | "native">;
+/** A call as its agent makes it. */
+export type CallFacts = Pick<AgentCall, "tool" | "input" | "native">;
 
-export function newCall(call: CallFacts): CallInFlight {
+export function newCall(call: CallFacts & Pick<CallInFlight, "isUnclear">): CallInFlight {
   return {
     ...call,
-    keys: [keyOfCall(call)],
     id: `agent_${randomUUID()}`,
     reported: Promise.withResolvers(),
     progress: { kind: "queued" },
   };
 }
 
-/** A state may take the call of a tool as a transition with its name: both are the same call. */
-export function keyOfCall({ tool, input, native }: CallFacts): string {
+/** Equal for calls of one tool with the same arguments, from which known secrets were taken. A state may take the call of a tool as a transition with its name: both are the same call. */
+export function keyOfCall({ tool, input }: Pick<CallFacts, "tool" | "input">): string {
   const event = tool === TRANSITION ? field(input, "event") : undefined;
   const [name, given] = typeof event === "string" ? [event, field(input, "data") ?? {}] : [tool, input];
-  return JSON.stringify([name, digestOf(given), native === true]);
+  return JSON.stringify([name, digestOf(given)]);
 }
 
 /** The same call made from now on must not get the approval of this one. */

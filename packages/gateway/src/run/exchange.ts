@@ -5,6 +5,7 @@ import { AGENT_GONE } from "@sluice/stages/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import {
   type Caller,
+  type CallFacts,
   type CallInFlight,
   endApproval,
   isLeft,
@@ -43,6 +44,8 @@ const PATIENCE_MS = 45_000;
 export interface ExchangeOptions {
   readonly clock: Clock;
   readonly workTools: () => WorkTools;
+  /** The input of a call as the run has it. */
+  readonly masked: (input: Json) => Json;
   /** The recorded result of a call whose transcript does not say it. */
   readonly recorded: (call: RecordedCallPlace) => Promise<Recorded | undefined>;
   /** Whether a run of the tree has ended. */
@@ -112,9 +115,8 @@ export class Exchange {
       caller.settle(this.#end);
       return caller.pending;
     }
-    const key = keyOfCall(made);
     const same = [...this.#given.values()].find(
-      (call) => call.keys.includes(key) && call.caller === undefined && call.progress.kind !== "over",
+      (call) => call.caller === undefined && call.progress.kind !== "over" && this.#isSame(call, made),
     );
     const call = same ?? this.#added(made);
     this.#attach(call, caller, made);
@@ -126,9 +128,9 @@ export class Exchange {
   /** Adopts the calls that an earlier process left. A call that the agent has made again is the same call. */
   adopt(calls: readonly EarlierCall[]): void {
     for (const { tool, input, native, hasEnded, ...place } of calls) {
-      const earlier = newCall({ tool, input, ...(native === true ? { native } : {}) });
-      if (native === undefined) earlier.keys.push(keyOfCall({ tool, input, native: true }));
-      const at = this.#queue.findIndex(({ keys: [key = ""] }) => earlier.keys.includes(key));
+      const whose = native === undefined ? ({ isUnclear: true } as const) : native ? { native } : {};
+      const earlier = newCall({ tool, input, ...whose });
+      const at = this.#queue.findIndex((call) => this.#isSame(earlier, call));
       const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
       const call = again ?? earlier;
       call.progress = { kind: "given" };
@@ -210,14 +212,18 @@ export class Exchange {
     this.#end = reply;
     this.#isReleased = isReleased;
     for (const call of [...this.#given.values()]) {
-      const own = await this.#recorded(call).then(
-        (recorded) => recorded && replyOf(recorded.ok, recorded.output),
-        unread,
-      );
+      const own = await this.#recordedReply(call);
       this.#settle(call, own === undefined ? reply : replyWith(own, [...partsOf(own), gatewayPart(reply.text)]));
     }
     for (const call of this.#queue.splice(0)) this.#settle(call, reply);
     this.#options.onPhase();
+  }
+
+  /** Whether an agent's call is one that it has made before. Secrets are known once the run is prepared, so nothing is kept. */
+  #isSame(known: CallInFlight, made: CallFacts): boolean {
+    if (known.isUnclear !== true && known.native !== made.native) return false;
+    const key = ({ tool, input }: CallFacts): string => keyOfCall({ tool, input: this.#options.masked(input) });
+    return key(known) === key(made);
   }
 
   #added(made: AgentCall): CallInFlight {
@@ -350,10 +356,20 @@ export class Exchange {
     for (const call of [...this.#given.values()]) {
       const { place, progress } = call;
       if (place === undefined || place.thread === thread || progress.kind === "answered") continue;
-      const recorded = await this.#recorded(call);
-      if (recorded !== undefined) this.#results.push({ call, reply: replyOf(recorded.ok, recorded.output) });
+      const reply = await this.#recordedReply(call);
+      if (reply !== undefined) this.#results.push({ call, reply });
       else if (place.runId === thread.runId || (await this.#options.isOver(place.runId)))
         this.#results.push({ call, reply: replyOf(false, progress.kind === "given" ? NOT_RUN : LOST_REPORT.output) });
+    }
+  }
+
+  /** The answer that the journal has, or says that it could not be read. */
+  async #recordedReply(call: CallInFlight): Promise<CallReply | undefined> {
+    try {
+      const recorded = await this.#recorded(call);
+      return recorded && replyOf(recorded.ok, recorded.output);
+    } catch (thrown) {
+      return unread(thrown);
     }
   }
 

@@ -59,6 +59,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   const exchange = new Exchange({
     clock,
     workTools: () => effects,
+    masked: (input) => session.masked(input),
     recorded: (place) => recordedResult(session.host, place),
     isOver: async (runId) => (await session.host.get(runId))?.end !== undefined,
     onPhase: notify,

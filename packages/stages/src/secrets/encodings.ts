@@ -1,4 +1,4 @@
-import type { SignalMessage } from "@sluice/core";
+import type { Json, SignalMessage } from "@sluice/core";
 import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
 import { isKeySetting, isKeyWord, looksLikeKey } from "./key-names.ts";
 
@@ -137,5 +137,6 @@ export function maskOutgoing(known: ReadonlyMap<string, string>) {
       return { ...signal, payload: secrets.json(signal.payload), by: secrets.text(signal.by) };
     },
     text: (text: string): string => filter().text(text),
+    json: (value: Json): Json => filter().json(value),
   };
 }

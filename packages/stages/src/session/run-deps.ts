@@ -408,10 +408,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
 const NO_TOOLS: AvailableTools = { tools: [], allowedTools: [] };
 
-/** Files of the workspace from which agents would start, or which their commands name, and that are not there. */
+/** Files from which agents would start, or which their commands name, and that are not there. */
 function missingFiles(models: readonly ResolvedModel[], root: string): readonly string[] {
-  const files = startedAgents(models).flatMap((one) => startedFiles(one, root));
-  return files.filter((file) => contains(root, file) && !existsSync(file));
+  return startedAgents(models)
+    .flatMap((one) => startedFiles(one, root))
+    .filter((file) => !existsSync(file));
 }
 
 function startedAgents(models: readonly ResolvedModel[]): readonly StartedCommand[] {

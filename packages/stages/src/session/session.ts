@@ -4,6 +4,7 @@ import {
   type Clock,
   type Interactor,
   isSluiceError,
+  type Json,
   type JsonObject,
   type Pipeline,
   type PipelineSpec,
@@ -99,6 +100,8 @@ export interface Session {
     pipeline: { readonly spec: PipelineSpec },
     options?: ChangeOptions & { readonly resumes?: string },
   ): Promise<readonly AvailableTool[]>;
+  /** A value as runs record it: the known secrets of all runs that this session has prepared are replaced. */
+  masked(value: Json): Json;
   /** Adds an interactor. Returns a function that removes it. */
   attach(interactor: Interactor): () => void;
   /**
@@ -299,6 +302,7 @@ export function createSession(options: SessionOptions): Session {
       const { rules, journals } = await resumable(spec, resumes, options);
       return await preparation.tools(spec, resumes, rules, journals);
     },
+    masked: outgoing.json,
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };
