@@ -58,6 +58,9 @@ test("a run whose pipeline has changed is refused before its tools are listed", 
   await first.close();
   const other = of(await pipelineOf({ ...PLAN_FIRST, context: { more: 1 } }), { resume: runId });
   await expect(other.tools()).rejects.toMatchObject({ code: "pipeline_changed" });
+  const { text } = await ask(other, "get_state");
+  expect(text).toContain("The run could not start");
+  expect(other.now()).toMatchObject({ status: "ended", text });
   const same = of(await pipelineOf(PLAN_FIRST), { resume: runId });
   expect((await same.tools()).map(({ name }) => name)).toContain("Read");
 });

@@ -86,7 +86,7 @@ export interface PhaseNow {
   /** The tools that the phase may use. */
   readonly tools: readonly string[];
   readonly waiting?: OpenQuestion;
-  /** Absent if the run ended with an error and can be resumed. */
+  /** Absent if the run could not start, or ended with an error and can be resumed. */
   readonly end?: { readonly status: string; readonly message?: string };
   /** All of it in words. */
   readonly text: string;

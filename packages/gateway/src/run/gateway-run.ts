@@ -140,8 +140,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
       ...(phase === undefined ? {} : { state: phase.state }),
       tools: phase?.tools ?? [],
     };
-    if (handle === undefined) return { ...facts, status: "not_started", text: over?.text ?? NOT_STARTED };
     if (over !== undefined) return { ...facts, status: "ended", ...over };
+    if (handle === undefined) return { ...facts, status: "not_started", text: NOT_STARTED };
     const about = phase === undefined ? "The run works without you at the moment." : phaseText(phase);
     if (waiting !== undefined)
       return { ...facts, status: "waiting", waiting, text: `${about}\n\n${waitingText(waiting)}` };

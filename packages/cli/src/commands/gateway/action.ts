@@ -65,9 +65,10 @@ export async function gateway(context: CommandContext, flags: GatewayFlags): Pro
 
 /** The exit code of a gateway whose agent has left: that of its run, or 0 if the agent made no call. */
 function exitCodeOfRun(run: GatewayRun): number {
-  const { status, end } = run.now();
+  const { status, runId, end } = run.now();
   if (status === "not_started") return EXIT.completed;
-  if (end === undefined || end.status === "suspended") return EXIT.suspended;
+  if (end === undefined) return runId === undefined ? EXIT.failed : EXIT.suspended;
+  if (end.status === "suspended") return EXIT.suspended;
   return end.status === "completed" ? EXIT.completed : EXIT.failed;
 }
 
@@ -179,9 +180,12 @@ export async function leave(
   command: readonly string[] = ["gateway"],
 ): Promise<void> {
   const { runId } = run;
-  const { end, text } = run.now();
+  const { status, end, text } = run.now();
   await close();
-  if (runId === undefined) return;
+  if (runId === undefined) {
+    if (status === "ended") terminal.err(`sluice: ${visible(text)}\n`);
+    return;
+  }
   const isOver = end !== undefined && end.status !== "suspended";
   const next = isOver ? ["show", runId] : [...command, "--resume", runId];
   const what = isOver ? text : `run ${runId} is suspended`;
