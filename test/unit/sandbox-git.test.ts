@@ -1,10 +1,13 @@
-import { existsSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hasWall, type WallUser, type WallWorld, walled, wallUsers, wallWorld } from "../support/walls.ts";
 
 const isThere = hasWall();
 const WRITES = { writes: [""] };
+/** Makes a repository where no search looks, and enters it into the index. */
+const NAMED = `git init -q node_modules/x; git -C node_modules/x -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x
+  S=$(git -C node_modules/x rev-parse HEAD); git update-index --add --cacheinfo 160000,$S,node_modules/x`;
 
 function repository(user: WallUser): WallWorld {
   const world = wallWorld(user);
@@ -83,8 +86,7 @@ describe.skipIf(!isThere).each(wallUsers())(
       world.outside("git config core.hooksPath .githooks");
       const run = await walled(user, world);
       const { end } = await run(
-        `git init -q node_modules/x; git -C node_modules/x -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x
-      S=$(git -C node_modules/x rev-parse HEAD); git update-index --add --cacheinfo 160000,$S,node_modules/x
+        `${NAMED}
       mkdir .githooks; echo evil > .githooks/pre-commit`,
         WRITES,
       );
@@ -112,6 +114,30 @@ describe.skipIf(!isThere).each(wallUsers())(
         "evil\nevil\n/etc\n",
       );
     });
+
+    test.each([
+      ["another user's folder", "../theirs"],
+      ["a path in another user's folder", "../theirs/below"],
+      ["a name that is too long", "x".repeat(300)],
+    ])(
+      "a link to %s in the place of the folder of all work trees is moved away with all else, and one of the user stays",
+      async (_, target) => {
+        const world = repository(user);
+        const theirs = join(world.root, "theirs");
+        mkdirSync(theirs);
+        chownSync(theirs, 0, 0);
+        chmodSync(theirs, 0o700);
+        const run = await walled(user, world);
+        const { end } = await run(`${NAMED}; ln -s ${target} .git/worktrees`, WRITES);
+        expect(end.movedAway.map(({ path }) => path.slice(world.root.length + 1)).toSorted()).toEqual([
+          ".git/worktrees",
+          "node_modules/x/.git",
+        ]);
+        world.outside(`ln -s ${target} .git/worktrees`);
+        expect((await run("echo ran", WRITES)).text).toBe("ran\n");
+        expect((await (await walled(user, world))("echo ran", WRITES)).end.movedAway).toEqual([]);
+      },
+    );
 
     test("what a command leaves that the host's programs would obey is moved away, and nothing else", async () => {
       const world = repository(user);

@@ -61,7 +61,7 @@ test("work of a program that is in the sandbox already is followed by the same, 
 /** Puts the record of a command of a process that is gone into a store; it awaited that nothing is at the paths. */
 function putRecord({ root, folder, put }: WallWorld, store: string, paths: readonly string[]): void {
   const { dev, ino } = lstatSync(root);
-  const lists = { marks: [], repository: [], planned: paths, paths: paths.map((path) => [path, ""]) };
+  const lists = { marks: [], repository: [], paths: paths.map((path) => [path, ""]) };
   const record = { root: [root, `${dev}:${ino}`], tops: [folder, `${root}/../home`], ...lists };
   put(`${store}/${COMMANDS_FOLDER}/1-1-00000000-0000-4000-8000-000000000000`, JSON.stringify(record));
 }

@@ -107,6 +107,17 @@ test("something that builds no wall, or half of one, is found out", async () => 
 });
 
 describe.skipIf(!isThere)("with a wall (skipped where none can be built)", () => {
+  test("a workspace that cannot be protected has its commands refused, and the wall holds all the same", async () => {
+    const world = wallWorld(user);
+    world.outside("git init -q ../other; ln -s ../other/.git .git");
+    const sandbox = sandboxIn(world, "try");
+    await sandbox.prove();
+    expect([sandbox.wall, sandbox.missing]).toEqual(["bubblewrap", undefined]);
+    expect((await errorOf(run(sandbox, world, `touch ${world.root}/ran`))).message).toMatch(/\.git is a link/);
+    world.outside("rm .git");
+    expect((await run(sandbox, world, "echo ran")).text).toBe("ran\n");
+  });
+
   test("it is proven once for all who ask at the same time", async () => {
     const world = wallWorld(user);
     const log = join(world.folder, "log");

@@ -10,7 +10,6 @@ import { contains } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
 import type { Mark } from "./folder-marks.ts";
-import { obeyedPaths } from "./repository.ts";
 
 /** The paths that programs of the host would obey, as they are before a call. */
 export interface ObeyedBefore {
@@ -21,12 +20,14 @@ export interface ObeyedBefore {
   readonly areas: readonly string[];
 }
 
+type PathList = () => readonly string[];
+
 /** Paths that a call must not create, in addition to those that are obeyed for their name. */
 export interface WatchedPaths {
   /** The repository's folders, if it is writable. */
   readonly repository: readonly string[];
-  /** Paths that the plan hides or protects. */
-  readonly planned: readonly string[];
+  /** Find the paths. One throws `sandbox_failed` if a path cannot be examined. */
+  readonly lists: readonly PathList[];
   /** What the call may write. */
   readonly areas: readonly string[];
 }
@@ -43,8 +44,8 @@ export function obeyedBefore(
   watched: WatchedPaths,
   elsewhere: () => readonly ObeyedBefore[],
 ): ObeyedBefore {
-  const { areas } = watched;
-  const now = pathsOf(watched).map((path) => [path, stateOf(path, areas)] as const);
+  const { areas, lists } = watched;
+  const now = lists.flatMap((list) => list()).map((path) => [path, stateOf(path, areas)] as const);
   // Last, since a call that begins meanwhile is known before it can make anything.
   const others = [...active, ...elsewhere()];
   const wasThere = ({ path, identity }: Mark): boolean =>
@@ -64,7 +65,7 @@ export function obeyedBefore(
 
 /** What there is after a call. */
 export interface ObeyedAfter {
-  readonly watched: () => WatchedPaths;
+  readonly lists: readonly PathList[];
   /** Finds the marks. */
   readonly search: () => Promise<readonly Mark[]>;
   /** The workspace. */
@@ -81,7 +82,7 @@ export interface ObeyedAfter {
  */
 export async function moveAway(
   before: ObeyedBefore,
-  { watched, search, root, store, left }: ObeyedAfter,
+  { lists, search, root, store, left }: ObeyedAfter,
 ): Promise<SandboxedExit["movedAway"]> {
   const shelf = shelfOf(store, root);
   let folder: string | undefined;
@@ -112,18 +113,26 @@ export async function moveAway(
   // First these, which depend on no search. A link among them may have been replaced by a folder.
   await take(before.paths.keys(), isChanged);
   const isMade = (mark: Mark): boolean => isObeyed(mark) && !before.marks.has(mark.identity);
-  try {
+  const takeMade = async (): Promise<void> => {
     const made = (await search()).filter(isMade).map(({ path }) => path);
     await take(made, () => true);
-  } finally {
+  };
+  const takeAdded = async (list: PathList): Promise<void> => {
+    const added = list().filter((path) => !before.paths.has(path));
+    await take(added, isChanged);
+  };
+  const faults: unknown[] = [];
+  for (const step of [takeMade, ...lists.map((list) => () => takeAdded(list))]) {
     try {
-      const added = pathsOf(watched()).filter((path) => !before.paths.has(path));
-      await take(added, isChanged);
-    } finally {
-      active.delete(before);
+      await step();
+    } catch (thrown) {
+      // What a command does to one list keeps nothing else.
+      faults.push(thrown);
     }
   }
+  active.delete(before);
   refuseLeft(left);
+  if (faults.length > 0) throw faults[0];
   return movedAway;
 }
 
@@ -154,10 +163,6 @@ function mayBeThere(path: string): boolean {
 /** Whether a mark is something that programs of the host obey. */
 export function isObeyed({ kind }: Mark): boolean {
   return kind === "obeyed";
-}
-
-function pathsOf({ repository, planned, areas }: WatchedPaths): readonly string[] {
-  return [...obeyedPaths(repository, areas), ...planned];
 }
 
 function stateOf(path: string, areas: readonly string[]): string {

@@ -36,14 +36,26 @@ export interface SandboxedRepository {
  * `sandbox_failed` if a folder cannot be read.
  */
 export function obeyedPaths(folders: readonly string[], areas: readonly string[]): readonly string[] {
+  const parents = folders.map((folder) => join(folder, "worktrees"));
+  const isElsewhere = (parent: string): boolean => certain(parent, areas, isRealFolder) === false;
+  return [...codePaths(folders, areas), ...parents.filter(isElsewhere)];
+}
+
+/** Those at which git looks for settings and programs. A link in the place of the folder of all work trees is never followed. */
+function codePaths(folders: readonly string[], areas: readonly string[]): readonly string[] {
   const trees = folders.flatMap((folder) => {
     const parent = join(folder, "worktrees");
-    return (certain(parent, areas, (folder) => readdirSync(folder)) ?? []).map((name) => join(parent, name));
+    const names = certain(parent, areas, (place) => (isRealFolder(place) ? readdirSync(place) : []));
+    return (names ?? []).map((name) => join(parent, name));
   });
   return [
     ...folders.flatMap((folder) => CODE.map((name) => join(folder, name))),
     ...trees.flatMap((tree) => TREE_CODE.map((name) => join(tree, name))),
   ];
+}
+
+function isRealFolder(path: string): boolean {
+  return lstatSync(path).isDirectory();
 }
 
 /** Undefined without a repository. One whose `.git` is not confirmed by the folder it names has no folders here. */
@@ -63,7 +75,7 @@ export function sandboxedRepository(root: string, home: string | undefined): San
   return {
     outside: [...folders, ...(isFile ? [link] : [])].filter((path) => !contains(root, path)),
     whole: place === root,
-    fixed: [...obeyedPaths(folders, areas), ...(isFile ? [link] : []), ...programs(repository, root)].flatMap(there),
+    fixed: [...codePaths(folders, areas), ...(isFile ? [link] : []), ...programs(repository, root)].flatMap(there),
     awaited: programs(repository, root).filter((path) => there(path).length === 0),
     place,
     folders,

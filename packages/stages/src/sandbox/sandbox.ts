@@ -67,7 +67,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     wall: FoundWall,
     program: Program,
     plan: SandboxPlan,
-  ): Omit<BubblewrapFacts, "marks" | "status"> => {
+  ): Omit<BubblewrapFacts, "marks" | "status" | "repository"> => {
     keys ??= systemKeys();
     const { spelledHome, home } = homeIn(program.env);
     const cwd = realPath(program.cwd) ?? plan.root;
@@ -79,10 +79,19 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       temporary: program.env.TMPDIR,
       keys,
       tools: toolRoots({ root: plan.root, home, env: program.env, absent: plan.absent }),
-      repository: repositoryOf(plan, home),
       forbidsUserNamespaces: wall.forbidsUserNamespaces,
     };
   };
+
+  /** Throws `sandbox_failed` if something in the workspace cannot be protected. */
+  const protectedFindings = (
+    wall: FoundWall,
+    program: Program,
+    plan: SandboxPlan,
+  ): Omit<BubblewrapFacts, "marks" | "status"> => ({
+    ...findings(wall, program, plan),
+    repository: repositoryOf(plan, homeIn(program.env).home),
+  });
 
   /** Undefined if the wall could not be built; then nothing ran. */
   const runBehind = async (
@@ -122,7 +131,12 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       absent: absent(),
       hasNamespaces: wall.kind === "bubblewrap",
       run: async (program, plan) =>
-        await runBehind(wall, program, wallArguments(wall, findings(wall, program, plan), [])),
+        // Without what the workspace contains, which says nothing about the wall: a command that it endangers is refused.
+        await runBehind(
+          wall,
+          program,
+          wallArguments(wall, { ...findings(wall, program, plan), repository: undefined }, []),
+        ),
     });
 
   const prove = async (): Promise<void> => {
@@ -204,7 +218,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       end = await work();
     } finally {
       movedAway = await moveAway(before, {
-        watched: () => watchedPaths(facts),
+        lists: watched.lists,
         search: () => search(plan),
         root: plan.root,
         store: plan.absent[0],
@@ -220,7 +234,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const wall = await provenWall();
     const release = holdScratch(plan.root, plan.scratch);
     try {
-      const facts = findings(wall, program, plan);
+      const facts = protectedFindings(wall, program, plan);
       const marks = await marksOf(plan);
       let errors = "";
       const stderr = (text: string): boolean => {
@@ -251,7 +265,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const wrap = async (program: Program, plan: SandboxPlan): Promise<SandboxedProgram> => {
     const wall = await provenWall();
     const marks = await marksOf(plan);
-    const args = wallArguments(wall, findings(wall, program, plan), marks, { status: false });
+    const facts = protectedFindings(wall, program, plan);
+    const args = wallArguments(wall, facts, marks, { status: false });
     return { file: wall.program, args: [...args, program.file, ...program.args] };
   };
 
@@ -316,11 +331,18 @@ function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repo
   const isWritten = repository?.whole === true && areas.includes(plan.root);
   const folders = isWritten ? repository.folders : [];
   const writable = [...areas, ...folders];
-  const named = isWritten ? [...repository.awaited, ...namedRepositories(repository.place)] : [];
-  // A link that a command makes on the way to one of these is as bad.
-  const links = [...planned, ...named, ...obeyedPaths(folders, writable)].flatMap(linksOn);
   const isWritable = (path: string): boolean => writable.some((area) => contains(area, path));
-  return { repository: folders, planned: [...[...planned, ...links].filter(isWritable), ...named], areas: writable };
+  // A link that a command makes on the way to one of these is as bad.
+  const withLinks = (paths: readonly string[]): readonly string[] => [
+    ...paths,
+    ...paths.flatMap(linksOn).filter(isWritable),
+  ];
+  const lists = [
+    () => withLinks(planned).filter(isWritable),
+    () => withLinks(obeyedPaths(folders, writable)),
+    ...(isWritten ? [() => withLinks(repository.awaited), () => withLinks(namedRepositories(repository.place))] : []),
+  ];
+  return { repository: folders, lists, areas: writable };
 }
 
 function refuseMany(marks: readonly Mark[]): void {

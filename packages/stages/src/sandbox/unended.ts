@@ -8,6 +8,7 @@ import type { SandboxedExit } from "../tools/sandbox.ts";
 import { repositoryAt } from "../tools/search/git-settings.ts";
 import { isObeyed, moveAway, type ObeyedBefore, type WatchedPaths } from "./after-call.ts";
 import { folderMarks, identityAt, type Mark } from "./folder-marks.ts";
+import { obeyedPaths } from "./repository.ts";
 
 /** What moving away after a call needs, by a process that did not see its beginning. */
 const unended = shape.object({
@@ -18,7 +19,6 @@ const unended = shape.object({
   marks: shape.list(shape.pair(shape.text(), shape.text())),
   paths: shape.list(shape.pair(shape.text(), shape.text())),
   repository: shape.list(shape.text()),
-  planned: shape.list(shape.text()),
 });
 type Unended = shape.ShapeOf<typeof unended>;
 
@@ -39,7 +39,6 @@ export function recordCall(folder: string, { root, tops, marks, watched, before 
     marks: marks.filter(isObeyed).map(({ path, identity }) => [path, identity]),
     paths: [...before.paths],
     repository: [...watched.repository],
-    planned: [...watched.planned],
   };
   const file = join(folder, `${process.pid}-${startOf(process.pid) ?? ""}-${randomUUID()}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -101,9 +100,10 @@ async function endCall(call: Unended, store: string): Promise<SandboxedExit["mov
     known.has(identity) || (identities.has(path) && (!isSamePlace || isFile(path)));
   const old = (await search()).filter(isOld).map(({ identity }) => identity);
   const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
-  const watched = { repository: call.repository.filter(isOwn), planned: call.planned.filter(isOwn), areas };
+  const folders = call.repository.filter(isOwn);
   const before: ObeyedBefore = { marks: new Set(old), paths, areas };
-  return await moveAway(before, { watched: () => watched, search, root, store, left: new Map() });
+  const lists = [() => obeyedPaths(folders, areas)];
+  return await moveAway(before, { lists, search, root, store, left: new Map() });
 }
 
 /** Undefined if the call never began, or if another process has ended it. */
