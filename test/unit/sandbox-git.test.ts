@@ -115,6 +115,21 @@ describe.skipIf(!isThere).each(wallUsers())(
       );
     });
 
+    test("a word of git's settings that is too long for a name names nothing, and none of them is in an error", async () => {
+      const world = repository(user);
+      const run = await walled(user, world);
+      const helper = (word: string): string =>
+        world.outside(`git config credential.helper '!f() { echo password=${word}; }; f 2>/dev/null'`);
+      helper("x".repeat(300));
+      expect((await run("echo ran", WRITES)).text).toBe("ran\n");
+      expect((await run("echo ran")).text).toBe("ran\n");
+      // Too long as a path only: something may be there.
+      helper("planted/".repeat(600));
+      await expect(run("echo ran", WRITES)).rejects.toThrow(
+        /^(?!.*planted)sandbox_failed: .*work, which cannot be examined \(ENAMETOOLONG\)/,
+      );
+    });
+
     test.each([
       ["another user's folder", "../theirs"],
       ["a path in another user's folder", "../theirs/below"],

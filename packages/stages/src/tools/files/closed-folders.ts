@@ -48,6 +48,8 @@ function rightsTo(stats: Stats): number {
 
 /** What the system says of a path at which nothing is. */
 const NOTHING: ReadonlySet<string | undefined> = new Set(["ENOENT", "ENOTDIR", "ELOOP"]);
+/** NAME_MAX of Linux and macOS. */
+const MOST_NAME_BYTES = 255;
 
 /**
  * What `look` finds at a path of which a sandbox has to know whether it is there; undefined if nothing is. Folders of this user in one
@@ -59,16 +61,22 @@ export function certain<T>(path: string, areas: readonly string[], look: (path: 
       return look(path);
     } catch (thrown) {
       const code = systemCode(thrown);
-      if (NOTHING.has(code)) return undefined;
+      if (NOTHING.has(code) || (code === "ENAMETOOLONG" && hasLongName(path))) return undefined;
       if (code === undefined) throw thrown;
       const closed = reachable(path);
       // What a command can neither see nor open needs no protection from it.
       if (code === "EACCES" && !areas.some((area) => contains(area, closed))) return undefined;
       if (left > 0 && code === "EACCES" && openAgain(closed) !== undefined) continue;
-      const message = `The sandbox cannot protect ${path}, which cannot be examined (${code} at ${closed}). Nothing was run. Make that folder readable (chmod u+rwx), or remove it.`;
-      throw fault("sandbox_failed", message, { path });
+      // The path itself may be text of a settings file.
+      const message = `The sandbox cannot protect what is in ${closed}, which cannot be examined (${code}). No command runs in the sandbox until that folder can be read (chmod u+rwx) or is gone.`;
+      throw fault("sandbox_failed", message, { path: closed });
     }
   }
+}
+
+/** Whether no file system can hold one of the names. */
+function hasLongName(path: string): boolean {
+  return path.split(sep).some((name) => Buffer.byteLength(name) > MOST_NAME_BYTES);
 }
 
 /** The real path of something of which a sandbox has to know, as a list; empty if nothing is there. */
