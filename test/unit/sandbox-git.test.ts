@@ -283,6 +283,23 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(world.outside("git status --short; cat src/code.ts")).toBe(" M src/code.ts\nchanged\n");
     });
 
+    test("a .git that leads to a repository elsewhere, as a command in flight can make it, is closed as a whole to all others", async () => {
+      const world = repository(user);
+      const run = await walled(user, world);
+      const first = run("echo . >.git/commondir; touch made; until [ -e ended ]; do sleep 0.02; done", WRITES);
+      await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
+      const second = await run(
+        "echo evil >>.git/config; echo evil >.git/hooks/pre-commit; mv .git x; rm -r .git; echo written >b.txt; :",
+        WRITES,
+      );
+      world.put("work/ended");
+      expect((await first).end.movedAway).toMatchObject([{ path: join(world.root, ".git/commondir") }]);
+      expect(second.end.movedAway).toEqual([]);
+      expect(world.outside("cat b.txt; git log --format=%s; cat .git/config .git/hooks/pre-commit 2>&1 || :")).toMatch(
+        /^written\nfirst\n(?!(?:.*\n)*evil)/,
+      );
+    });
+
     test("a .git that leads to another repository leads nowhere, and one that is a link is refused", async () => {
       const world = wallWorld(user);
       world.outside("mkdir ../other; cd ../other; git init -q; git commit -q --allow-empty -m secret");

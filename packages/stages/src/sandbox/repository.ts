@@ -58,7 +58,7 @@ function isRealFolder(path: string): boolean {
   return lstatSync(path).isDirectory();
 }
 
-/** Undefined without a repository. One whose `.git` is not confirmed by the folder it names has no folders here. */
+/** Undefined without a repository. One whose `.git` is not confirmed by the folder it names has no folders here, and is fixed. */
 export function sandboxedRepository(root: string, home: string | undefined): SandboxedRepository | undefined {
   const place = workTreeOf(root, home);
   // A command may close the folder of the repository.
@@ -67,8 +67,8 @@ export function sandboxedRepository(root: string, home: string | undefined): San
   if (place === undefined) return undefined;
   const link = join(place, ".git");
   const isFile = lstatSync(link).isFile();
-  if (repository === undefined)
-    return { outside: [], whole: false, fixed: isFile ? [link] : [], awaited: [], place, folders: [] };
+  // All of it: nothing says which part of it git obeys.
+  if (repository === undefined) return { outside: [], whole: false, fixed: [link], awaited: [], place, folders: [] };
   const folders = [...new Set([repository.shared, repository.folder])];
   const areas = place === root ? [root, ...folders] : [];
   const there = (path: string): readonly string[] => certainPath(path, areas);
