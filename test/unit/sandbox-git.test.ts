@@ -115,6 +115,15 @@ describe.skipIf(!isThere).each(wallUsers())(
       );
     });
 
+    test("a repository of the user stays where it is when a command enters it into the index", async () => {
+      const world = repository(user);
+      world.outside("git init -q vendor/own; git -C vendor/own commit -q --allow-empty -m own");
+      const run = await walled(user, world);
+      const { end } = await run("git add vendor; echo evil >>vendor/own/.git/config; :", WRITES);
+      expect(end.movedAway).toEqual([]);
+      expect(world.outside("git status --short; git -C vendor/own log --format=%s")).toBe("A  vendor/own\nown\n");
+    });
+
     test("a word of git's settings that is too long for a name names nothing, and none of them is in an error", async () => {
       const world = repository(user);
       const run = await walled(user, world);

@@ -9,7 +9,7 @@ import { withFolder } from "../tools/files/open.ts";
 import { contains } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
-import type { Mark } from "./folder-marks.ts";
+import { identityAt, type Mark } from "./folder-marks.ts";
 
 /** The paths that programs of the host would obey, as they are before a call. */
 export interface ObeyedBefore {
@@ -118,7 +118,9 @@ export async function moveAway(
     await take(made, () => true);
   };
   const takeAdded = async (list: PathList): Promise<void> => {
-    const added = list().filter((path) => !before.paths.has(path));
+    // What the index newly names may be a repository of the user, which was read-only all the time.
+    const isOld = (path: string): boolean => before.paths.has(path) || before.marks.has(identityAt(path) ?? "");
+    const added = list().filter((path) => !isOld(path));
     await take(added, isChanged);
   };
   const faults: unknown[] = [];
