@@ -115,6 +115,22 @@ describe.skipIf(!isThere).each(wallUsers())(
       );
     });
 
+    test.each([
+      [
+        "permissions",
+        "LC_ALL=C sed -i 's/\\x00\\x00\\xe0\\x00/\\x00\\x00\\xe1\\xa4/' .git/index",
+        "node_modules/x/.git",
+      ],
+      ["a place in another file than the index", "git update-index --split-index", ".git/index"],
+    ])("git never finds a repository that a command enters into the index with %s", async (_, then, moved) => {
+      const world = repository(user);
+      const run = await walled(user, world);
+      const { text, end } = await run(`${NAMED}; ${then}; git ls-files -s node_modules`, WRITES);
+      expect(text).toMatch(/^160\d+ .*node_modules\/x\n$/);
+      expect(end.movedAway.map(({ path }) => path.slice(world.root.length + 1))).toEqual([moved]);
+      expect((await run("git add a.txt", WRITES)).end.movedAway).toEqual([]);
+    });
+
     test("a repository of the user stays where it is when a command enters it into the index", async () => {
       const world = repository(user);
       world.outside("git init -q vendor/own; git -C vendor/own commit -q --allow-empty -m own");

@@ -4,15 +4,17 @@ import { systemCode } from "../files/results.ts";
 /** Enough for half a million files. */
 const MAX_BYTES = 128 * 1024 * 1024;
 const MAX_GITLINKS = 200;
-/** Type and permissions of a submodule's entry. */
-const GITLINK = 0xe000;
-const GITLINK_BYTES = Buffer.from([0, 0, 0xe0, 0]);
+/** The part of a mode by which git knows a submodule, whatever the permissions are. */
+const TYPE = 0o170000;
+const GITLINK = 0o160000;
 const HEADER = 12;
 const MODE_AT = 24;
 /** Bytes of times, device, owner, mode and size before the object name. */
 const STAT = 40;
 const EXTENDED = 0x4000;
 const NAME_LENGTH = 0x0fff;
+/** Bytes of the name and the size of an extension. */
+const EXTENSION_HEADER = 8;
 
 /**
  * Paths of the submodules in a repository's index, relative to its work tree. Undefined if the index cannot be read. `oidBytes`
@@ -21,11 +23,9 @@ const NAME_LENGTH = 0x0fff;
 export function gitlinks(indexFile: string, oidBytes: number): readonly string[] | undefined {
   const bytes = readIndex(indexFile);
   if (bytes === undefined || bytes === "missing") return bytes === undefined ? undefined : [];
-  // Most indexes have no submodule, and then lack these bytes.
-  if (!bytes.includes(GITLINK_BYTES)) return [];
   const found: string[] = [];
   const isComplete = readEntries(bytes, oidBytes, (name, mode) => {
-    if (mode === GITLINK) found.push(name.toString("utf8"));
+    if ((mode & TYPE) === GITLINK) found.push(name.toString("utf8"));
     return found.length <= MAX_GITLINKS;
   });
   return isComplete ? found : undefined;
@@ -50,7 +50,7 @@ export function trackedFolders(indexFile: string, oidBytes: number): ReadonlySet
   return isComplete ? found : undefined;
 }
 
-/** Returns false if an entry is malformed or `visit` stops the walk. */
+/** Returns false if an entry is malformed, if `visit` stops the walk, or if there are more entries in another file. */
 function readEntries(bytes: Buffer, oidBytes: number, visit: (name: Buffer, mode: number) => boolean): boolean {
   const version = bytes.readUInt32BE(4);
   if (version < 2 || version > 4) return false;
@@ -77,7 +77,15 @@ function readEntries(bytes: Buffer, oidBytes: number, visit: (name: Buffer, mode
     // Before version 4, one to eight NULs pad each entry.
     at = version === 4 ? end + 1 : at + ((end - at + 8) & ~7);
   }
-  return true;
+  return !isSplit(bytes, at, oidBytes);
+}
+
+/** Whether one of the extensions, which lie between the entries and a checksum, names another index. */
+function isSplit(bytes: Buffer, from: number, oidBytes: number): boolean {
+  const last = bytes.length - oidBytes - EXTENSION_HEADER;
+  for (let at = from; at <= last; at += EXTENSION_HEADER + bytes.readUInt32BE(at + 4))
+    if (bytes.toString("latin1", at, at + 4) === "link") return true;
+  return false;
 }
 
 /** Git's variable-length numbers: each further byte adds one to its bits. */
