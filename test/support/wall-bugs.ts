@@ -130,8 +130,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "nothing-moved-away",
     file: "sandbox/after-call.ts",
-    find: "for (const path of paths) {",
-    replace: "for (const path of [...paths].slice(0, 0)) {",
+    find: "for (const one of found) {",
+    replace: "for (const one of found.slice(0, 0)) {",
   },
   {
     name: "marks-not-compared",

@@ -130,6 +130,29 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(lstatSync(join(world.root, "flows")).mode & 0o777).toBe(0o555);
     });
 
+    test.each(["state/store", "/dev/shm"])(
+      "a folder or link whose name is no text is moved away as a whole, and one of the user stays (store in %s)",
+      async (place) => {
+        const world = wallWorld(user);
+        const run = await walled(user, world);
+        const shelf = mkdtempSync(join(place.startsWith("/") ? place : world.folder, "sluice-wall-"));
+        onTestFinished(() => rmSync(shelf, { recursive: true, force: true }));
+        if (user.uid !== undefined) chownSync(shelf, user.uid, user.uid);
+        const plan = { ...writing(world), absent: [join(shelf, "store")] };
+        const name = "$'lib\\xff'";
+        world.outside(`mkdir ${name}; echo mine >${name}/file; mkdir deep`);
+        const left = await run(
+          `cd deep; mkdir ${name}; git init -q ${name}; ln -s . $'\\xfe'; touch $'\\xfd' $'\\uFFFD'; mkdir $'\\uFFFDe'; chmod 555 ${name} .`,
+          plan,
+        );
+        expect(movedIn(world, left)).toEqual(["deep/lib\uFFFD", "deep/\uFFFD"]);
+        expect(world.outside(`cat ${name}/file; ls -A deep | wc -l`)).toMatch(/^mine\n/);
+        expect(lstatSync(join(world.root, "deep")).mode & 0o777).toBe(0o555);
+        for (const { to } of left.end.movedAway) expect(lstatSync(to).isFile()).toBe(false);
+        expect(movedIn(world, await run("true", plan))).toEqual([]);
+      },
+    );
+
     test("on another disk than the store it is renamed where it is, whatever it contains", async () => {
       const world = wallWorld(user);
       const run = await walled(user, world);

@@ -63,6 +63,9 @@ export function obeyedBefore(
   return before;
 }
 
+/** What is to be moved. */
+type Found = Pick<Mark, "path" | "bytes">;
+
 /** What there is after a call. */
 export interface ObeyedAfter {
   readonly lists: readonly PathList[];
@@ -92,17 +95,20 @@ export async function moveAway(
     return folder;
   };
   const movedAway: { path: string; to: string }[] = [];
-  const take = async (paths: Iterable<string>, isNew: (path: string) => boolean): Promise<void> => {
-    for (const path of paths) {
+  const faults: unknown[] = [];
+  const take = async (found: readonly Found[], isNew: (path: string) => boolean): Promise<void> => {
+    for (const one of found) {
+      const { path, bytes } = one;
       // A name that no program obeys, and short enough for every system.
       const name = `${movedAway.length + left.size + 1}-${basename(path).replace(/^\.+/, "").slice(0, MOST_OF_NAME)}.moved`;
       try {
-        const to = isNew(path) ? await move(path, name, folderNow) : undefined;
+        const to = isNew(path) ? await move(one, name, folderNow) : undefined;
         if (to === undefined) continue;
         movedAway.push({ path, to });
       } catch (thrown) {
-        // The others are moved all the same.
-        left.set(path, systemCode(thrown) ?? messageOf(thrown));
+        // The others are moved all the same. Whether something is at a path that is no text cannot be checked later.
+        if (bytes === undefined) left.set(path, systemCode(thrown) ?? messageOf(thrown));
+        else faults.push(thrown);
       }
     }
   };
@@ -111,19 +117,17 @@ export async function moveAway(
     return now !== "" && now !== (before.paths.get(path) ?? "");
   };
   // First these, which depend on no search. A link among them may have been replaced by a folder.
-  await take(before.paths.keys(), isChanged);
+  await take(named(before.paths.keys()), isChanged);
   const isMade = (mark: Mark): boolean => isObeyed(mark) && !before.marks.has(mark.identity);
   const takeMade = async (): Promise<void> => {
-    const made = (await search()).filter(isMade).map(({ path }) => path);
-    await take(made, () => true);
+    await take((await search()).filter(isMade), () => true);
   };
   const takeAdded = async (list: PathList): Promise<void> => {
     // What the index newly names may be a repository of the user, which was read-only all the time.
     const isOld = (path: string): boolean => before.paths.has(path) || before.marks.has(identityAt(path) ?? "");
     const added = list().filter((path) => !isOld(path));
-    await take(added, isChanged);
+    await take(named(added), isChanged);
   };
-  const faults: unknown[] = [];
   for (const step of [takeMade, ...lists.map((list) => () => takeAdded(list))]) {
     try {
       await step();
@@ -136,6 +140,10 @@ export async function moveAway(
   refuseLeft(left);
   if (faults.length > 0) throw faults[0];
   return movedAway;
+}
+
+function named(paths: Iterable<string>): readonly Found[] {
+  return [...paths].map((path) => ({ path }));
 }
 
 /** Where things are moved by all commands with this store, if no command reaches that. */
@@ -158,7 +166,7 @@ export function refuseLeft(left: Map<string, string>): void {
 const MOST_OF_NAME = 60;
 
 /** A folder on the way that cannot be searched proves nothing. */
-function mayBeThere(path: string): boolean {
+function mayBeThere(path: string | Buffer): boolean {
   return withFallback(() => lstatSync(path, { throwIfNoEntry: false }) !== undefined, true);
 }
 
@@ -179,26 +187,25 @@ function stateOf(path: string, areas: readonly string[]): string {
  * Renames a path. Returns where it is then; undefined if it is already gone, moved together with its folder, or lies behind a link,
  * which is moved itself.
  */
-async function move(path: string, name: string, folderNow: () => string): Promise<string | undefined> {
+async function move({ path, bytes }: Found, name: string, folderNow: () => string): Promise<string | undefined> {
   const holder = dirname(path);
   const mode = openAgain(holder);
   try {
     // Another process in the sandbox could turn the folder into a link to a place outside of the workspace.
     return await withFolder(holder, async (folder) => {
-      const from = folder.at(basename(path));
-      // A folder that its owner may not change cannot be moved into another one.
-      openAgain(path);
+      const beside = `moved-away-${randomUUID()}-${name}`;
+      const present = bytes === undefined ? basename(path) : beside;
       try {
-        const to = join(folderNow(), name);
-        renameSync(from, to);
-        return to;
-      } catch (thrown) {
-        if (!mayBeThere(from)) return undefined;
-        if (systemCode(thrown) === undefined) throw thrown;
-        // Another disk, or no folder of this user. It is never copied, since a command that still runs could change it meanwhile.
-        const beside = `moved-away-${randomUUID()}-${name}`;
-        renameSync(from, folder.at(beside));
-        return join(holder, beside);
+        if (bytes !== undefined) {
+          // First a name that is text, by which it can be opened.
+          const unnamed = Buffer.concat([Buffer.from(folder.at("/")), bytes]);
+          if (!mayBeThere(unnamed)) return undefined;
+          renameSync(unnamed, folder.at(beside));
+        }
+        // A folder that its owner may not change cannot be moved into another one.
+        openAgain(join(holder, present));
+        const there = renamed(folder.at(present), folder.at(beside), () => join(folderNow(), name));
+        return there === folder.at(beside) ? join(holder, beside) : there;
       } finally {
         if (mode !== undefined) chmodSync(folder.path, mode);
       }
@@ -206,6 +213,21 @@ async function move(path: string, name: string, folderNow: () => string): Promis
   } catch (thrown) {
     if (isSluiceError(thrown) && NOT_HERE.has(thrown.code)) return undefined;
     throw thrown;
+  }
+}
+
+/** Renames something to a path on the same disk, or else to one beside it. Returns its path then; undefined if it is gone. */
+function renamed(from: string, beside: string, elsewhere: () => string): string | undefined {
+  try {
+    const to = elsewhere();
+    renameSync(from, to);
+    return to;
+  } catch (thrown) {
+    if (!mayBeThere(from)) return undefined;
+    if (systemCode(thrown) === undefined) throw thrown;
+    // Another disk, or no folder of this user. It is never copied, since a command that still runs could change it meanwhile.
+    renameSync(from, beside);
+    return beside;
   }
 }
 

@@ -1,4 +1,5 @@
-import { type BigIntStats, lstatSync } from "node:fs";
+import { isUtf8 } from "node:buffer";
+import { type BigIntStats, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { systemClock } from "@sluice/core";
@@ -14,6 +15,8 @@ const AT_ONCE = 500;
 const RACY_MS = 50n;
 /** The rights without which an owner cannot search a folder. */
 const SEARCH_RIGHTS = 0o500n;
+/** What stands in a name for bytes that are no UTF-8. */
+const NO_TEXT = "\uFFFD";
 /** Names that programs of the host obey in any folder. */
 const OBEYED = /^(?:\.git|\.sluice|sluice\.config\..+)$/i;
 /** Without these, a folder is no repository, or has no settings. */
@@ -26,6 +29,8 @@ export interface Mark {
   readonly kind: "obeyed" | "channel";
   /** Stays the same when the file is moved. */
   readonly identity: string;
+  /** The name, if it is no text: the path does not lead there then. */
+  readonly bytes?: Buffer;
 }
 
 interface KnownFolder {
@@ -70,7 +75,7 @@ export function folderMarks(): (tops: readonly string[], opens: boolean) => Prom
 }
 
 /** Undefined also for what cannot be examined, such as a path that is too long for the system. */
-function statsOf(path: string): BigIntStats | undefined {
+function statsOf(path: string | Buffer): BigIntStats | undefined {
   return withFallback(() => lstatSync(path, { bigint: true }), undefined);
 }
 
@@ -78,6 +83,23 @@ function statsOf(path: string): BigIntStats | undefined {
 export function identityAt(path: string): string | undefined {
   const stats = statsOf(path);
   return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
+}
+
+function identityOf(stats: BigIntStats): string {
+  // A link cannot be mounted over, so a new link may reuse the inode of the old one.
+  const made = stats.isSymbolicLink() ? `:${stats.ctimeNs}` : "";
+  return `${stats.dev}:${stats.ino}${made}`;
+}
+
+/** The folders and links in a folder whose names are no text. No search enters them, so they are obeyed as a whole. */
+function withoutText(folder: string): readonly Mark[] {
+  const entries = withFallback(() => readdirSync(folder, { withFileTypes: true, encoding: "buffer" }), []);
+  const hiding = entries.filter((one) => !isUtf8(one.name) && (one.isDirectory() || one.isSymbolicLink()));
+  return hiding.flatMap(({ name }) => {
+    const stats = statsOf(Buffer.concat([Buffer.from(join(folder, "/")), name]));
+    const path = join(folder, name.toString("utf8"));
+    return stats === undefined ? [] : [{ path, kind: "obeyed", identity: identityOf(stats), bytes: name }];
+  });
 }
 
 function isRacy({ ctimeMs }: BigIntStats): boolean {
@@ -90,17 +112,15 @@ function contentsOf(folder: string): Pick<KnownFolder, "marks" | "folders"> {
   // A bare repository is recognised by its content. Most of it may be in the folder that `commondir` names.
   const isRepository = names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")));
   const isObeyed = (name: string): boolean => OBEYED.test(name) || (isRepository && OF_REPOSITORY.has(name));
+  const named = entries.flatMap((entry): readonly Mark[] => {
+    const isChannel = entry.isSocket() || entry.isFIFO();
+    if (!isChannel && !isObeyed(entry.name)) return [];
+    const path = join(folder, entry.name);
+    const stats = statsOf(path);
+    return stats === undefined ? [] : [{ path, kind: isChannel ? "channel" : "obeyed", identity: identityOf(stats) }];
+  });
   return {
-    marks: entries.flatMap((entry) => {
-      const isChannel = entry.isSocket() || entry.isFIFO();
-      if (!isChannel && !isObeyed(entry.name)) return [];
-      const path = join(folder, entry.name);
-      const stats = statsOf(path);
-      if (stats === undefined) return [];
-      // A link cannot be mounted over, so a new link may reuse the inode of the old one.
-      const made = stats.isSymbolicLink() ? `:${stats.ctimeNs}` : "";
-      return [{ path, kind: isChannel ? "channel" : "obeyed", identity: `${stats.dev}:${stats.ino}${made}` }];
-    }),
+    marks: entries.some(({ name }) => name.includes(NO_TEXT)) ? [...named, ...withoutText(folder)] : named,
     folders: entries
       .filter((entry) => entry.isDirectory() && entry.name !== "node_modules" && !isObeyed(entry.name))
       .map(({ name }) => join(folder, name)),

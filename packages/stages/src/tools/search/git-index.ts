@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { systemCode } from "../files/results.ts";
 
@@ -17,16 +18,17 @@ const NAME_LENGTH = 0x0fff;
 const EXTENSION_HEADER = 8;
 
 /**
- * Paths of the submodules in a repository's index, relative to its work tree. Undefined if the index cannot be read. `oidBytes`
- * is the length of object names: 20, or 32 for SHA-256.
+ * Paths of the submodules in a repository's index, relative to its work tree. Undefined if the index cannot be read, or one of them
+ * is no text. `oidBytes` is the length of object names: 20, or 32 for SHA-256.
  */
 export function gitlinks(indexFile: string, oidBytes: number): readonly string[] | undefined {
   const bytes = readIndex(indexFile);
   if (bytes === undefined || bytes === "missing") return bytes === undefined ? undefined : [];
   const found: string[] = [];
   const isComplete = readEntries(bytes, oidBytes, (name, mode) => {
-    if ((mode & TYPE) === GITLINK) found.push(name.toString("utf8"));
-    return found.length <= MAX_GITLINKS;
+    if ((mode & TYPE) !== GITLINK) return true;
+    found.push(name.toString("utf8"));
+    return isUtf8(name) && found.length <= MAX_GITLINKS;
   });
   return isComplete ? found : undefined;
 }
