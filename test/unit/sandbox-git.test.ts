@@ -136,6 +136,18 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect((await run("git add a.txt", WRITES)).end.movedAway).toEqual([]);
     });
 
+    test("a repository that a command in flight enters into the index is moved away if another one makes it again", async () => {
+      const world = repository(user);
+      const run = await walled(user, world);
+      const until = (what: string): string => `until [ ${what} ]; do sleep 0.02; done`;
+      const first = run(`${NAMED}; touch made; ${until("-e begun")}`, WRITES);
+      await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
+      const second = run(`touch begun; ${until("! -e node_modules/x/.git")}; ${NAMED}`, WRITES);
+      const path = join(world.root, "node_modules/x/.git");
+      expect((await first).end.movedAway).toMatchObject([{ path }]);
+      expect((await second).end.movedAway).toMatchObject([{ path }]);
+    });
+
     test("a repository of the user stays where it is when a command enters it into the index", async () => {
       const world = repository(user);
       world.outside("git init -q vendor/own; git -C vendor/own commit -q --allow-empty -m own");

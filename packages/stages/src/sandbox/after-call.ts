@@ -28,6 +28,8 @@ export interface WatchedPaths {
   readonly repository: readonly string[];
   /** Find the paths. One throws `sandbox_failed` if a path cannot be examined. */
   readonly lists: readonly PathList[];
+  /** Finds those of repositories that the index names, which grow with it. */
+  readonly named: PathList;
   /** What the call may write. */
   readonly areas: readonly string[];
 }
@@ -45,22 +47,32 @@ export function obeyedBefore(
   elsewhere: () => readonly ObeyedBefore[],
 ): ObeyedBefore {
   const { areas, lists } = watched;
-  const now = lists.flatMap((list) => list()).map((path) => [path, stateOf(path, areas)] as const);
+  const named = new Set(watched.named());
+  const paths = [...lists.flatMap((list) => list()), ...named];
+  const now = paths.map((path) => [path, stateOf(path, areas)] as const);
   // Last, since a call that begins meanwhile is known before it can make anything.
   const others = [...active, ...elsewhere()];
   const wasThere = ({ path, identity }: Mark): boolean =>
-    others.every((one) => one.marks.has(identity) || !one.areas.some((area) => contains(area, path)));
+    others.every((one) => one.marks.has(identity) || !isWithin(one, path));
+  const old = new Set(marks.filter((mark) => isObeyed(mark) && wasThere(mark)).map(({ identity }) => identity));
+  // A call may have made what it did not find named when it began.
+  const mayBeMade = (one: ObeyedBefore, path: string): boolean =>
+    named.has(path) && isWithin(one, path) && !old.has(identityAt(path) ?? "");
   const stateBefore = (path: string, state: string): string => {
-    const states = others.flatMap((one) => one.paths.get(path) ?? []);
+    const states = others.flatMap((one) => one.paths.get(path) ?? (mayBeMade(one, path) ? "" : []));
     return states.includes("") ? "" : (states[0] ?? state);
   };
   const before = {
-    marks: new Set(marks.filter((mark) => isObeyed(mark) && wasThere(mark)).map(({ identity }) => identity)),
+    marks: old,
     paths: new Map(now.map(([path, state]) => [path, stateBefore(path, state)])),
     areas,
   };
   active.add(before);
   return before;
+}
+
+function isWithin({ areas }: ObeyedBefore, path: string): boolean {
+  return areas.some((area) => contains(area, path));
 }
 
 /** What is to be moved. */
@@ -117,7 +129,7 @@ export async function moveAway(
     return now !== "" && now !== (before.paths.get(path) ?? "");
   };
   // First these, which depend on no search. A link among them may have been replaced by a folder.
-  await take(named(before.paths.keys()), isChanged);
+  await take(foundAt(before.paths.keys()), isChanged);
   const isMade = (mark: Mark): boolean => isObeyed(mark) && !before.marks.has(mark.identity);
   const takeMade = async (): Promise<void> => {
     await take((await search()).filter(isMade), () => true);
@@ -126,7 +138,7 @@ export async function moveAway(
     // What the index newly names may be a repository of the user, which was read-only all the time.
     const isOld = (path: string): boolean => before.paths.has(path) || before.marks.has(identityAt(path) ?? "");
     const added = list().filter((path) => !isOld(path));
-    await take(named(added), isChanged);
+    await take(foundAt(added), isChanged);
   };
   for (const step of [takeMade, ...lists.map((list) => () => takeAdded(list))]) {
     try {
@@ -142,7 +154,7 @@ export async function moveAway(
   return movedAway;
 }
 
-function named(paths: Iterable<string>): readonly Found[] {
+function foundAt(paths: Iterable<string>): readonly Found[] {
   return [...paths].map((path) => ({ path }));
 }
 

@@ -218,7 +218,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       end = await work();
     } finally {
       movedAway = await moveAway(before, {
-        lists: watched.lists,
+        lists: [...watched.lists, watched.named],
         search: () => search(plan),
         root: plan.root,
         store: plan.absent[0],
@@ -340,9 +340,10 @@ function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repo
   const lists = [
     () => withLinks(planned).filter(isWritable),
     () => withLinks(obeyedPaths(folders, writable)),
-    ...(isWritten ? [() => withLinks(repository.awaited), () => withLinks(namedRepositories(repository.place))] : []),
+    () => withLinks(isWritten ? repository.awaited : []),
   ];
-  return { repository: folders, lists, areas: writable };
+  const named = (): readonly string[] => withLinks(isWritten ? namedRepositories(repository.place) : []);
+  return { repository: folders, lists, named, areas: writable };
 }
 
 function refuseMany(marks: readonly Mark[]): void {
