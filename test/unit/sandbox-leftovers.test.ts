@@ -257,7 +257,9 @@ describe.skipIf(!isThere).each(wallUsers())(
       const [store = ""] = world.plan.absent;
       const owner = await startOwner(user);
       const plan = { ...world.plan, ...writing(world) };
-      const line = `${PACKAGE}; git init -q nested; mv vendor/own vendor/moved; echo >.git/commondir; chmod 000 flows; touch made; until [ -e never ]; do sleep 0.1; done`;
+      const named =
+        "git init -q node_modules/x; git -C node_modules/x commit -q --allow-empty -m x; S=$(git -C node_modules/x rev-parse HEAD); git update-index --add --cacheinfo 160000,$S,node_modules/x";
+      const line = `${PACKAGE}; git init -q nested; ${named}; mv vendor/own vendor/moved; echo >.git/commondir; chmod 000 flows; touch made; until [ -e never ]; do sleep 0.1; done`;
       const call = owner.call({ line, plan, env: world.env });
       await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
       // Not while that process lives.
@@ -269,7 +271,9 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(await moveAwayLeft(store, world.folder)).toEqual([]);
       const told = await moveAwayLeft(store, world.root);
       expect(told.map((text) => /killed left (\S+);/.exec(text)?.[1] ?? "").toSorted()).toEqual(
-        [".git/commondir", "flows/node_modules", "nested/.git"].map((path) => join(world.root, path)),
+        [".git/commondir", "flows/node_modules", "nested/.git", "node_modules/x/.git"].map((path) =>
+          join(world.root, path),
+        ),
       );
       expect(
         world.outside(

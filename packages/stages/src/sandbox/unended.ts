@@ -5,7 +5,7 @@ import { shape } from "@sluice/core/runtime";
 import { contains, entriesIn, isFile } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
-import { repositoryAt } from "../tools/search/git-settings.ts";
+import { namedRepositories, repositoryAt } from "../tools/search/git-settings.ts";
 import { isObeyed, moveAway, type ObeyedBefore, type WatchedPaths } from "./after-call.ts";
 import { folderMarks, identityAt, type Mark } from "./folder-marks.ts";
 import { obeyedPaths } from "./repository.ts";
@@ -102,7 +102,8 @@ async function endCall(call: Unended, store: string): Promise<SandboxedExit["mov
   const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
   const folders = call.repository.filter(isOwn);
   const before: ObeyedBefore = { marks: new Set(old), paths, areas };
-  const lists = [() => obeyedPaths(folders, areas)];
+  const named = (): readonly string[] => (folders.length === 0 ? [] : withFallback(() => namedRepositories(root), []));
+  const lists = [() => obeyedPaths(folders, areas), named];
   return await moveAway(before, { lists, search, root, store, left: new Map() });
 }
 
