@@ -136,6 +136,15 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect((await run("git add a.txt", WRITES)).end.movedAway).toEqual([]);
     });
 
+    test("hooks that a command makes where a link of the user leads are moved away, and the link stays", async () => {
+      const world = repository(user);
+      world.outside("mkdir -p tools/git; ln -s tools t; git config core.hooksPath t/git/hooks");
+      const run = await walled(user, world);
+      const { end } = await run("mkdir tools/git/hooks; echo evil >tools/git/hooks/pre-commit", WRITES);
+      expect(end.movedAway).toMatchObject([{ path: join(world.root, "tools/git/hooks") }]);
+      expect(world.outside("readlink t; ls tools/git")).toBe("tools\n");
+    });
+
     test("a repository that a command in flight enters into the index is moved away if another one makes it again", async () => {
       const world = repository(user);
       const run = await walled(user, world);

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { certain, certainPath } from "../tools/files/closed-folders.ts";
-import { contains } from "../tools/files/paths.ts";
+import { contains, resolveReal } from "../tools/files/paths.ts";
 import { fault } from "../tools/files/results.ts";
 import { type Repository, repositoryAt } from "../tools/search/git-settings.ts";
 import { readSmallFile } from "../tools/search/gitignore.ts";
@@ -76,10 +76,19 @@ export function sandboxedRepository(root: string, home: string | undefined): San
     outside: [...folders, ...(isFile ? [link] : [])].filter((path) => !contains(root, path)),
     whole: place === root,
     fixed: [...codePaths(folders, areas), ...(isFile ? [link] : []), ...programs(repository, root)].flatMap(there),
-    awaited: programs(repository, root).filter((path) => there(path).length === 0),
+    // Where a link of the user leads, a command can make what the settings name without changing the link.
+    awaited: programs(repository, root)
+      .filter((path) => there(path).length === 0)
+      .flatMap((path) => [path, ...realWithin(root, path)]),
     place,
     folders,
   };
+}
+
+/** The path behind all links, if it is not the same and in the workspace. Nothing has to be there. */
+function realWithin(root: string, path: string): readonly string[] {
+  const resolution = resolveReal(path, root);
+  return resolution.ok && resolution.real !== path && contains(root, resolution.real) ? [resolution.real] : [];
 }
 
 /** The nearest work tree, not looked for at or above the home folder. */
