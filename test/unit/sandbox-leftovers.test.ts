@@ -119,6 +119,15 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(modes).toEqual([0o744, 0o700]);
     });
 
+    test("a folder that the user closed stays closed to commands that may write only elsewhere", async () => {
+      const world = wallWorld(user);
+      world.outside("mkdir closed; chmod 000 closed");
+      const run = await walled(user, world);
+      const { end } = await run("mkdir src/closed; git init -q src/closed; chmod 000 src/closed", { writes: ["src"] });
+      expect(end.movedAway).toMatchObject([{ path: join(world.root, "src/closed/.git") }]);
+      expect(lstatSync(join(world.root, "closed")).mode & 0o777).toBe(0);
+    });
+
     test("it is moved away although its folders may not be changed, and the folder that held it keeps its mode", async () => {
       const world = wallWorld(user);
       const run = await walled(user, world);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { systemClock } from "@sluice/core";
 import { openAgain } from "../tools/files/closed-folders.ts";
-import { entriesIn } from "../tools/files/paths.ts";
+import { contains, entriesIn } from "../tools/files/paths.ts";
 import { withFallback } from "../tools/files/results.ts";
 
 /** Folders that are visited, the nearest first. */
@@ -42,16 +42,17 @@ interface KnownFolder {
 
 /**
  * Finds the marks below folders. An unchanged folder is not read again, so a second search costs one `lstat` per folder. Skips
- * `node_modules`, obeyed folders, links, what cannot be read, and everything beyond the limit. With `opens`, folders of this user
- * are made readable for it.
+ * `node_modules`, obeyed folders, links, what cannot be read, and everything beyond the limit. Folders of this user in the areas, in
+ * which a command may write, are made readable for it.
  */
-export function folderMarks(): (tops: readonly string[], opens: boolean) => Promise<readonly Mark[]> {
+export function folderMarks(): (tops: readonly string[], areas: readonly string[]) => Promise<readonly Mark[]> {
   const known = new Map<string, KnownFolder>();
 
-  const look = (folder: string, opens: boolean): KnownFolder | undefined => {
+  const look = (folder: string, areas: readonly string[]): KnownFolder | undefined => {
     const found = statsOf(folder);
     const isClosed = found !== undefined && (found.mode & SEARCH_RIGHTS) !== SEARCH_RIGHTS;
-    const stats = isClosed && opens && openAgain(folder) !== undefined ? statsOf(folder) : found;
+    const opens = isClosed && areas.some((area) => contains(area, folder));
+    const stats = opens && openAgain(folder) !== undefined ? statsOf(folder) : found;
     if (stats?.isDirectory() !== true) return undefined;
     const before = known.get(folder);
     if (before !== undefined && before.changed === stats.ctimeNs && !before.racy) return before;
@@ -60,12 +61,12 @@ export function folderMarks(): (tops: readonly string[], opens: boolean) => Prom
     return now;
   };
 
-  return async (tops, opens) => {
+  return async (tops, areas) => {
     const marks: Mark[] = [];
     const queue = [...tops];
     for (let at = 0; at < queue.length && at < MOST_FOLDERS; at += 1) {
       if (at % AT_ONCE === AT_ONCE - 1) await setImmediate();
-      const folder = look(queue[at] ?? "", opens);
+      const folder = look(queue[at] ?? "", areas);
       if (folder === undefined) continue;
       marks.push(...folder.marks);
       queue.push(...folder.folders);

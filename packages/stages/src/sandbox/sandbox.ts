@@ -186,8 +186,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     return proven;
   };
 
-  const search = async (plan: SandboxPlan): Promise<readonly Mark[]> =>
-    await marksBelow(topsOf(plan), plan.writes.length > 0);
+  const search = async (plan: SandboxPlan): Promise<readonly Mark[]> => await marksBelow(topsOf(plan), areasOf(plan));
 
   const marksOf = async (plan: SandboxPlan): Promise<readonly Mark[]> => {
     refuseLeft(left);
@@ -318,6 +317,10 @@ function topsOf({ root, reads, writes }: SandboxPlan): readonly string[] {
   return [...new Set(tops)].filter((top) => !tops.some((other) => other !== top && contains(other, top)));
 }
 
+function areasOf({ root, writes }: SandboxPlan): readonly string[] {
+  return writes.map((path) => resolve(root, path));
+}
+
 /** The repository of the workspace, once what hides or protects a path can be found: a command may have closed folders. */
 function repositoryOf(plan: SandboxPlan, home: string | undefined): SandboxedRepository | undefined {
   const areas = ["", ...plan.reads, ...plan.writes].map((path) => resolve(plan.root, path));
@@ -326,7 +329,7 @@ function repositoryOf(plan: SandboxPlan, home: string | undefined): SandboxedRep
 }
 
 function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repository">): WatchedPaths {
-  const areas = plan.writes.map((path) => resolve(plan.root, path));
+  const areas = areasOf(plan);
   const planned = [...plan.absent, ...plan.readOnly];
   const isWritten = repository?.whole === true && areas.includes(plan.root);
   const folders = isWritten ? repository.folders : [];

@@ -91,7 +91,8 @@ async function endCall(call: Unended, store: string): Promise<SandboxedExit["mov
   const areas = [root, ...(repository === undefined ? [] : [repository.folder, repository.shared])];
   const isOwn = (path: string): boolean => areas.some((area) => contains(area, resolve(path)));
   const marksBelow = folderMarks();
-  const search = (): Promise<readonly Mark[]> => marksBelow(call.tops.filter(isOwn), true);
+  const tops = call.tops.filter(isOwn);
+  const search = (): Promise<readonly Mark[]> => marksBelow(tops, tops);
   const identities = new Map(call.marks);
   const known = new Set(identities.values());
   const isSamePlace = identityAt(root) === place;
