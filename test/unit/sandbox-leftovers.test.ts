@@ -61,7 +61,7 @@ test("work of a program that is in the sandbox already is followed by the same, 
 /** Puts the record of a command of a process that is gone into a store; it awaited that nothing is at the paths. */
 function putRecord({ root, folder, put }: WallWorld, store: string, paths: readonly string[]): void {
   const { dev, ino } = lstatSync(root);
-  const lists = { marks: [], repository: [], paths: paths.map((path) => [path, ""]) };
+  const lists = { marks: [], holders: [], repository: [], paths: paths.map((path) => [path, ""]) };
   const record = { root: [root, `${dev}:${ino}`], tops: [folder, `${root}/../home`], ...lists };
   put(`${store}/${COMMANDS_FOLDER}/1-1-00000000-0000-4000-8000-000000000000`, JSON.stringify(record));
 }
@@ -291,6 +291,24 @@ describe.skipIf(!isThere).each(wallUsers())(
       ).toMatch(/^minemine/);
       expect(readdirSync(join(store, COMMANDS_FOLDER))).toEqual([]);
       expect(await moveAwayLeft(store, world.root)).toEqual([]);
+    });
+
+    test("a config that a command of a killed process put in the place of the user's, by a new folder, is moved away", async () => {
+      const world = wallWorld(user);
+      world.put("work/pkg/sluice.config.ts", "mine");
+      world.own();
+      const [store = ""] = world.plan.absent;
+      const owner = await startOwner(user);
+      const line =
+        "mv pkg was; mkdir pkg; echo evil >pkg/sluice.config.ts; touch made; until [ -e never ]; do sleep 0.1; done";
+      const call = owner.call({ line, plan: { ...world.plan, ...writing(world) }, env: world.env });
+      await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
+      owner.child.kill("SIGKILL");
+      await call;
+      expect(await moveAwayLeft(store, world.root)).toEqual([
+        expect.stringContaining(`killed left ${world.root}/pkg/sluice.config.ts;`),
+      ]);
+      expect(world.outside("cat was/sluice.config.ts; ls pkg")).toBe("mine");
     });
 
     test("a command that ended leaves no record", async () => {

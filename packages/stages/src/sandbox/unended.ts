@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { shape } from "@sluice/core/runtime";
 import { contains, entriesIn, isFile } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
@@ -18,6 +18,8 @@ const unended = shape.object({
   /** Identities and states by path, as they were before. */
   marks: shape.list(shape.pair(shape.text(), shape.text())),
   paths: shape.list(shape.pair(shape.text(), shape.text())),
+  /** Identities of the folders that hold the marks, by path. */
+  holders: shape.list(shape.pair(shape.text(), shape.text())),
   repository: shape.list(shape.text()),
 });
 type Unended = shape.ShapeOf<typeof unended>;
@@ -33,11 +35,14 @@ export interface BegunCall {
 
 /** Records a call, so that another process can move away what it leaves if this one is killed. Returns what removes the record. */
 export function recordCall(folder: string, { root, tops, marks, watched, before }: BegunCall): () => void {
+  const obeyed = marks.filter(isObeyed);
+  const holders = [...new Set(obeyed.map(({ path }) => dirname(path)))];
   const call: Unended = {
     root: [root, identityAt(root) ?? ""],
     tops: [...tops],
-    marks: marks.filter(isObeyed).map(({ path, identity }) => [path, identity]),
+    marks: obeyed.map(({ path, identity }) => [path, identity]),
     paths: [...before.paths],
+    holders: holders.map((path) => [path, identityAt(path) ?? ""]),
     repository: [...watched.repository],
   };
   const file = join(folder, `${process.pid}-${startOf(process.pid) ?? ""}-${randomUUID()}`);
@@ -96,9 +101,12 @@ async function endCall(call: Unended, store: string): Promise<SandboxedExit["mov
   const identities = new Map(call.marks);
   const known = new Set(identities.values());
   const isSamePlace = identityAt(root) === place;
-  // The user's editor may have replaced a file since then.
+  const holders = new Map(call.holders);
+  // The user's editor may have replaced a file since then. A command could only replace the folder that holds it.
+  const mayBeReplaced = (path: string): boolean =>
+    isFile(path) && holders.get(dirname(path)) === identityAt(dirname(path));
   const isOld = ({ path, identity }: Mark): boolean =>
-    known.has(identity) || (identities.has(path) && (!isSamePlace || isFile(path)));
+    known.has(identity) || (identities.has(path) && (!isSamePlace || mayBeReplaced(path)));
   const old = (await search()).filter(isOld).map(({ identity }) => identity);
   const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
   const folders = call.repository.filter(isOwn);
