@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { type ActScope, done, pipeline, type State, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
@@ -118,12 +118,23 @@ test.skipIf(!hasWall()).each<[how: string, folder: string, link: string]>([
 });
 
 /** A server that writes files, in a session with two pipelines: the second one starts an agent after the server has been called. */
-async function afterServer(files: Readonly<Record<string, string>>, words: readonly string[], isTogether = false) {
+async function afterServer(
+  files: Readonly<Record<string, string>>,
+  words: readonly string[],
+  {
+    isTogether = false,
+    meanwhile,
+  }: { readonly isTogether?: boolean; readonly meanwhile?: (root: string) => void } = {},
+) {
   const root = workspace(files);
   const put: State = work({
     allowedTools: ["mcp__files__write_file"],
     act: async (scope) => {
       const call = caller(scope);
+      if (meanwhile !== undefined) {
+        await call("mcp__files__write_file", { path: join(root, "other.txt"), content: "" });
+        meanwhile(root);
+      }
       for (const path of words)
         await call("mcp__files__write_file", { path: join(root, path), content: path.endsWith("json") ? "{}" : EVIL });
       return completed(json("ok"));
@@ -169,9 +180,25 @@ test.skipIf(!hasWall()).each([
   "a server that %s started writes neither the program of another run's agent nor a file that its command names",
   async (_run, isTogether) => {
     const files = { "agent/agent.cjs": "process.exit(1);", "agent/agent.json": "[1]" };
-    const { root, result } = await afterServer(files, Object.keys(files), isTogether);
+    const { root, result } = await afterServer(files, Object.keys(files), { isTogether });
     expect(result).toMatchObject({ status: "failed" });
     for (const [name, text] of Object.entries(files)) expect(readFileSync(join(root, name), "utf8")).toBe(text);
+    expect(stolen(root)).toBe("nothing");
+  },
+);
+
+test.skipIf(!hasWall())(
+  "a file that its user replaced while a server runs stays protected from that server",
+  async () => {
+    const name = "agent/agent.cjs";
+    const { root, result } = await afterServer({ [name]: "process.exit(1);" }, [name], {
+      meanwhile: (folder) => {
+        writeFileSync(join(folder, "built"), "process.exit(2);");
+        renameSync(join(folder, "built"), join(folder, name));
+      },
+    });
+    expect(result).toMatchObject({ status: "failed" });
+    expect(readFileSync(join(root, name), "utf8")).toBe("process.exit(2);");
     expect(stolen(root)).toBe("nothing");
   },
 );
@@ -241,6 +268,24 @@ test("an agent whose program was made during the run is not started, even if ano
   goOn();
   expect(await run).toMatchObject(REFUSED);
   expect(await other).toMatchObject({ status: "failed" });
+});
+
+test("nor if it was missing when a later life of the run began", async () => {
+  const { root, pipe, open, waiting, goOn } = makingRun();
+  const [first, second] = [open(), open()];
+  const run = first.start(pipe, {});
+  await waiting;
+  await first.close();
+  await run;
+  // With what a person accepts, the program is not missing any more; then it is removed, and made again in that life.
+  rmSync(join(root, "agent.cjs"));
+  const again = second.resume(pipe, run.runId, { allowChanged: true });
+  await expect.poll(async () => (await second.host.get(run.runId))?.owner).toBeDefined();
+  writeFileSync(join(root, "agent.cjs"), EVIL);
+  await second.close();
+  await again;
+  goOn();
+  expect(await open().resume(pipe, run.runId)).toMatchObject(REFUSED);
 });
 
 test("nor after the run was resumed", async () => {

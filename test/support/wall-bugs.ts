@@ -154,8 +154,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "folders-left-closed",
     file: "sandbox/folder-marks.ts",
-    find: "isClosed && opens && openAgain(folder) !== undefined",
-    replace: "!isClosed && opens && openAgain(folder) !== undefined",
+    find: "opens && openAgain(folder) !== undefined",
+    replace: "!opens && openAgain(folder) !== undefined",
   },
   { name: "guards-in-closed-folders-lost", file: SANDBOX, find: "certainPath(path, areas);", replace: "void areas;" },
   {

@@ -14,6 +14,8 @@ export interface CallInFlight {
   /** Undefined also if an earlier process took the call and it is not known whose program runs it. */
   native?: true;
   readonly isUnclear?: true;
+  /** Its input is the recorded one. */
+  readonly isAdopted?: true;
   readonly reported: PromiseWithResolvers<NativeReport>;
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
@@ -49,7 +51,7 @@ export interface Caller {
 /** A call as its agent makes it. */
 export type CallFacts = Pick<AgentCall, "tool" | "input" | "native">;
 
-export function newCall(call: CallFacts & Pick<CallInFlight, "isUnclear">): CallInFlight {
+export function newCall(call: CallFacts & Pick<CallInFlight, "isUnclear" | "isAdopted">): CallInFlight {
   return {
     ...call,
     id: `agent_${randomUUID()}`,

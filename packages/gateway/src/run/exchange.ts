@@ -129,7 +129,7 @@ export class Exchange {
   adopt(calls: readonly EarlierCall[]): void {
     for (const { tool, input, native, hasEnded, ...place } of calls) {
       const whose = native === undefined ? ({ isUnclear: true } as const) : native ? { native } : {};
-      const earlier = newCall({ tool, input, ...whose });
+      const earlier = newCall({ tool, input, isAdopted: true, ...whose });
       const at = this.#queue.findIndex((call) => this.#isSame(earlier, call));
       const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
       const call = again ?? earlier;
@@ -219,11 +219,13 @@ export class Exchange {
     this.#options.onPhase();
   }
 
-  /** Whether an agent's call is one that it has made before. Secrets are known once the run is prepared, so nothing is kept. */
+  /** Whether an agent's call is one that it has made before. The input of an adopted one has no known secrets. */
   #isSame(known: CallInFlight, made: CallFacts): boolean {
     if (known.isUnclear !== true && known.native !== made.native) return false;
-    const key = ({ tool, input }: CallFacts): string => keyOfCall({ tool, input: this.#options.masked(input) });
-    return key(known) === key(made);
+    const { tool, input } = made;
+    return (
+      keyOfCall(known) === keyOfCall(known.isAdopted === true ? { tool, input: this.#options.masked(input) } : made)
+    );
   }
 
   #added(made: AgentCall): CallInFlight {

@@ -155,11 +155,20 @@ export function recordedRules({ data }: SluiceEvent, journals: readonly RunJourn
     unwalled: startedUnsandboxed(events, false),
     ...(typeof wall === "string" ? { wall } : {}),
     hasMade: events.some(({ type, data: { made } }) => type === "run.started" && made !== undefined),
-    missing: isTexts(data.missing) ? data.missing : [],
+    missing: missingIn(events),
     allow: allowIn(events),
     secrets: new Set(events.flatMap((event) => secretsIn(event))),
   };
 }
+
+/** The files that were missing when the run last began, with those of its earlier lives unless that allowed changes. */
+function missingIn(events: readonly SluiceEvent[]): readonly string[] {
+  const last = events.findLast(({ type, data: { missing } }) => TELLS_MISSING.has(type) && missing !== undefined);
+  const missing = last?.data.missing;
+  return isTexts(missing) ? missing : [];
+}
+
+const TELLS_MISSING = new Set(["run.started", "run.resumed"]);
 
 /** The names of secret variables that a start or a resume declares. */
 function secretsIn({ type, data: { secrets } }: SluiceEvent): readonly string[] {

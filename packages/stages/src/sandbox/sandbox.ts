@@ -15,10 +15,10 @@ import type {
   WatchedWork,
 } from "../tools/sandbox.ts";
 import { namedRepositories } from "../tools/search/git-settings.ts";
-import { moveAway, obeyedBefore, refuseLeft, type WatchedPaths } from "./after-call.ts";
+import { isObeyed, moveAway, obeyedBefore, refuseLeft, type WatchedPaths } from "./after-call.ts";
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
-import { folderMarks, type Mark } from "./folder-marks.ts";
+import { folderMarks, identityAt, type Mark } from "./folder-marks.ts";
 import { type MissingSandbox, noProgram, noProof } from "./missing-sandbox.ts";
 import { obeyedPaths, type SandboxedRepository, sandboxedRepository } from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
@@ -266,7 +266,14 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const marks = await marksOf(plan);
     const facts = protectedFindings(wall, program, plan);
     const args = wallArguments(wall, facts, marks, { status: false });
-    return { file: wall.program, args: [...args, program.file, ...program.args] };
+    const obeyed = marks.filter(isObeyed).map(({ path }) => path);
+    const paths = [...plan.readOnly, ...plan.absent, ...(facts.repository?.fixed ?? []), ...obeyed];
+    const guarded = new Map(paths.map((path) => [path, identityAt(path)]));
+    return {
+      file: wall.program,
+      args: [...args, program.file, ...program.args],
+      isIntact: () => [...guarded].every(([path, was]) => was === undefined || identityAt(path) === was),
+    };
   };
 
   return {

@@ -281,6 +281,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const all = [...byState.values()].flat();
     const absent = [...new Set([...recordedMissing, ...missingFiles(all, root)])];
     if (absent.length > 0) missing.set(runId, absent);
+    else missing.delete(runId);
+    const missingNow = absent.length === 0 ? {} : { missing: absent };
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
     if (declared.size > 0) refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
@@ -338,6 +340,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       sandbox,
       /** The agents of other programs that work on it. */
       agents,
+      /** Files from which they start and that are not there, or were not there when an earlier life of the run began. */
+      missing: absent,
       /** The session's list, recorded with each start, and with a resume that changes it. */
       allow: deps.secrets.json(allow),
       /** The names of its secret variables, recorded in the same way. */
@@ -355,7 +359,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
           // The model of the stages that name none; null if every stage names one.
           model: [...byState].find(([agent]) => agent.model === undefined)?.[1][0].id ?? null,
           ...agents,
-          ...(absent.length === 0 ? {} : { missing: absent }),
+          ...missingNow,
           mode,
           allow: deps.secrets.json(allow),
           secrets: names,

@@ -208,6 +208,9 @@ export function createSession(options: SessionOptions): Session {
         said: {
           sandbox: run.sandbox,
           ...run.agents,
+          ...(isSameJson(rules.missing ?? [], run.missing) && options.allowChanged !== true
+            ? {}
+            : { missing: run.missing }),
           ...(isSameJson(rules.allow, run.allow) ? {} : { allow: run.allow }),
           ...(run.secrets.every((name) => rules.secrets.has(name)) ? {} : { secrets: run.secrets }),
           ...(changes === undefined

@@ -89,6 +89,8 @@ export interface Sandbox {
 export interface SandboxedProgram {
   readonly file: string;
   readonly args: readonly string[];
+  /** Whether all that it must not change is still what it was: a file that is replaced from outside is not protected any more. */
+  isIntact(): boolean;
 }
 
 /** What work returned, and what was moved away after it. */

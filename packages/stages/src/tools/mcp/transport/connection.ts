@@ -3,7 +3,7 @@ import type { MCPClient } from "@ai-sdk/mcp";
 import type { Clock, TextMask } from "@sluice/core";
 import { isSameJson, messageOf } from "@sluice/core/runtime";
 import { outsideFirst } from "../../files/paths.ts";
-import type { SandboxPlan, WatchedWork } from "../../sandbox.ts";
+import type { SandboxedProgram, SandboxPlan, WatchedWork } from "../../sandbox.ts";
 import type { McpSettings, McpStdioServer } from "../config.ts";
 import type { ListedTool } from "../definition.ts";
 import { HttpTransport } from "./http.ts";
@@ -86,7 +86,9 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
   /** What the last process got. */
   let given: ServerAllowance | undefined;
   /** The process in the sandbox, and all that it sees and changes. */
-  let held: { readonly process: ServerProcess; readonly plan: SandboxPlan } | undefined;
+  let held:
+    | (Pick<SandboxedProgram, "isIntact"> & { readonly env: ServerProcess["env"]; readonly plan: SandboxPlan })
+    | undefined;
   const closing = new AbortController();
   const using = new Set<Promise<unknown>>();
   let confining: Promise<void> | undefined;
@@ -117,15 +119,31 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
     const process = processOf(config, given.env, workspace);
     if (!isHeld || wall === undefined || given.plan === undefined)
       return new StdioTransport({ ...common, ...process, runId });
-    held = { process, plan: serverPlan(process, config, workspace, given.plan) };
-    const wrapped = await wall.sandbox.wrap(process, held.plan);
-    return new StdioTransport({ ...common, ...process, ...wrapped, runId });
+    const plan = serverPlan(process, config, workspace, given.plan);
+    const { file, args, isIntact } = await wall.sandbox.wrap(process, plan);
+    held = { env: process.env, plan, isIntact };
+    return new StdioTransport({ ...common, ...process, file, args, runId });
   };
 
   const end = async (): Promise<void> => {
     await Promise.allSettled([...using, starting]);
     await connection?.close();
     connection = undefined;
+  };
+
+  /** Ends the process between two uses, and lets no other one begin meanwhile. */
+  const endOnce = async (): Promise<void> => {
+    const before = confining;
+    const now = (async () => {
+      await before;
+      await end();
+    })();
+    confining = now;
+    try {
+      await now;
+    } finally {
+      if (confining === now) confining = undefined;
+    }
   };
 
   return {
@@ -138,7 +156,11 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
       return await starting;
     },
     use: async (work) => {
-      while (confining !== undefined) await confining;
+      for (;;) {
+        const isWhole = connection === undefined || held?.isIntact() !== false;
+        if (confining === undefined && isWhole) break;
+        await (confining ?? endOnce());
+      }
       const used = work();
       using.add(used);
       try {
@@ -149,7 +171,7 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
     },
     watched: async (call) => {
       if (held === undefined || first.wall === undefined) return { end: await call(), movedAway: [] };
-      return await first.wall.sandbox.watched(held.process.env, held.plan, call);
+      return await first.wall.sandbox.watched(held.env, held.plan, call);
     },
     confine: async () => {
       const { env, plan } = options.allowed();
@@ -158,17 +180,7 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
       if (had === undefined) return;
       const hasMore = Object.entries(had.env).some(([name, value]) => env[name] !== value);
       if (!hasMore && (held === undefined || isSameJson(plan, had.plan))) return;
-      const before = confining;
-      const now = (async () => {
-        await before;
-        await end();
-      })();
-      confining = now;
-      try {
-        await now;
-      } finally {
-        if (confining === now) confining = undefined;
-      }
+      await endOnce();
     },
     works: () => {
       ends = 0;
