@@ -67,7 +67,7 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "protected-writable",
     file: BUILDER,
-    find: "[...plan.readOnly.flatMap(existing), ...(rep",
+    find: "[...plan.readOnly.flatMap(there), ...(rep",
     replace: "[...(rep",
   },
   { name: "nested-git-writable", file: BUILDER, find: "...guarded, ...marked].map", replace: "...guarded].map" },
@@ -124,8 +124,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "hooks-elsewhere-writable",
     file: "sandbox/repository.ts",
-    find: ", ...programs(repository, root)].flatMap",
-    replace: "].flatMap",
+    find: "...programs(repository, root),",
+    replace: "",
   },
   {
     name: "nothing-moved-away",

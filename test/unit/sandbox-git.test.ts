@@ -227,6 +227,8 @@ describe.skipIf(!isThere).each(wallUsers())(
         "src/sluice.config.mjs",
         "bare/HEAD",
         "bare/config",
+        "bare/hooks",
+        "bare/info",
         "common/HEAD",
         "common/commondir",
         "common/config.worktree",

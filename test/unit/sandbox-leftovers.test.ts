@@ -162,6 +162,41 @@ describe.skipIf(!isThere).each(wallUsers())(
       },
     );
 
+    test("it is moved away behind a link of the user, if that is the folder that the command may write", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      world.outside("mkdir flows; ln -s flows lib");
+      const made = "mkdir -p lib/node_modules/kit lib/own; git init -q lib/own";
+      const left = await run(made, { ...writing(world), writes: ["lib"] });
+      expect(movedIn(world, left)).toEqual(["flows/node_modules", "flows/own/.git"]);
+    });
+
+    test("what its user makes meanwhile, where it may not write, stays", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      world.outside("mkdir -p src");
+      const command = run("touch src/made; until [ -e src/go ]; do sleep 0.02; done", { writes: ["src"] });
+      await expect.poll(() => existsSync(join(world.root, "src/made"))).toBe(true);
+      world.put("work/other/sluice.config.ts");
+      world.put("work/src/go");
+      expect(movedIn(world, await command)).toEqual([]);
+    });
+
+    test("hooks of a bare repository, and a submodule where nothing is searched, are read-only", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      const commit = "git -C node_modules/lib -c user.name=a -c user.email=a@b commit -q --allow-empty -m one";
+      const entry = "160000,$(git -C node_modules/lib rev-parse HEAD),node_modules/lib";
+      world.outside(
+        `git init -q .; git init -q --bare own; mkdir -p own/hooks; git init -q node_modules/lib; ${commit}; git update-index --add --cacheinfo ${entry}`,
+      );
+      for (const file of ["own/hooks/pre-commit", "node_modules/lib/.git/config"])
+        expect([file, (await run(`echo evil >>${file}`, writing(world))).text]).toEqual([
+          file,
+          expect.stringContaining("Read-only file system"),
+        ]);
+    });
+
     test("on another disk than the store it is renamed where it is, whatever it contains", async () => {
       const world = wallWorld(user);
       const run = await walled(user, world);

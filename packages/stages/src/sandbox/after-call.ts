@@ -130,7 +130,8 @@ export async function moveAway(
   };
   // First these, which depend on no search. A link among them may have been replaced by a folder.
   await take(foundAt(before.paths.keys()), isChanged);
-  const isMade = (mark: Mark): boolean => isObeyed(mark) && !before.marks.has(mark.identity);
+  const isMade = (mark: Mark): boolean =>
+    isObeyed(mark) && !before.marks.has(mark.identity) && isWithin(before, mark.path);
   const takeMade = async (): Promise<void> => {
     await take((await search()).filter(isMade), () => true);
   };

@@ -1,5 +1,6 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
+import { certainPath } from "../tools/files/closed-folders.ts";
 import { contains, existing, realPath } from "../tools/files/paths.ts";
 import type { SandboxPlan } from "../tools/sandbox.ts";
 import type { Mark } from "./folder-marks.ts";
@@ -125,10 +126,12 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
   const areas = [...writable, ...(repositoryIsWritten ? outside : [])];
   const obeyed = marks.filter(({ path, kind }) => kind === "obeyed" && path !== join(root, ".git"));
   const isWritten = (path: string): boolean => areas.some((area) => area !== path && contains(area, path));
-  const guarded = [...plan.readOnly.flatMap(existing), ...(repository?.fixed ?? [])].filter(isWritten);
+  // Looked up once: another command may close folders at any time.
+  const there = (path: string): readonly string[] => certainPath(path, areas);
+  const guarded = [...plan.readOnly.flatMap(there), ...(repository?.fixed ?? [])].filter(isWritten);
   // These can be renamed with their folder, but keep their identity.
-  const marked = obeyed.flatMap(({ path }) => existing(path)).filter(isWritten);
-  const absent = [...plan.absent, join(root, ".sluice")].flatMap(existing);
+  const marked = obeyed.flatMap(({ path }) => there(path)).filter(isWritten);
+  const absent = [...plan.absent, join(root, ".sluice")].flatMap(there);
   const shown: readonly Mount[] = [
     ...SYSTEM_FOLDERS.flatMap(existing).map((at) => ({ at, how: "read" as const })),
     ...keys.files.map((at) => ({ at, how: "null" as const })),

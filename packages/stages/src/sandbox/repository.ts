@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { certain, certainPath } from "../tools/files/closed-folders.ts";
 import { contains, resolveReal } from "../tools/files/paths.ts";
 import { fault } from "../tools/files/results.ts";
-import { type Repository, repositoryAt } from "../tools/search/git-settings.ts";
+import { namedRepositories, type Repository, repositoryAt } from "../tools/search/git-settings.ts";
 import { readSmallFile } from "../tools/search/gitignore.ts";
 
 /** Paths of a repository that decide what git runs and where it looks. */
@@ -75,7 +75,13 @@ export function sandboxedRepository(root: string, home: string | undefined): San
   return {
     outside: [...folders, ...(isFile ? [link] : [])].filter((path) => !contains(root, path)),
     whole: place === root,
-    fixed: [...codePaths(folders, areas), ...(isFile ? [link] : []), ...programs(repository, root)].flatMap(there),
+    fixed: [
+      ...codePaths(folders, areas),
+      ...(isFile ? [link] : []),
+      ...programs(repository, root),
+      // Wherever they are, also where nothing is searched.
+      ...(place === root ? namedRepositories(root).filter((path) => basename(path) === ".git") : []),
+    ].flatMap(there),
     // Where a link of the user leads, a command can make what the settings name without changing the link.
     awaited: programs(repository, root)
       .filter((path) => there(path).length === 0)

@@ -319,13 +319,16 @@ function firstProgram(paths: readonly string[], root: string): string | undefine
 }
 
 /** Folders to search for marks: what a command can reach in the workspace, and what it can write elsewhere. */
-function topsOf({ root, reads, writes }: SandboxPlan): readonly string[] {
-  const tops = [...reads.filter((path) => !isAbsolute(path)), ...writes].map((path) => resolve(root, path));
+function topsOf(plan: SandboxPlan): readonly string[] {
+  const read = plan.reads.filter((path) => !isAbsolute(path)).map((path) => resolve(plan.root, path));
+  const tops = [...read, ...areasOf(plan)];
   return [...new Set(tops)].filter((top) => !tops.some((other) => other !== top && contains(other, top)));
 }
 
+/** What a program may write, as it is named and where that leads. */
 function areasOf({ root, writes }: SandboxPlan): readonly string[] {
-  return writes.map((path) => resolve(root, path));
+  const areas = writes.map((path) => resolve(root, path));
+  return [...new Set([...areas, ...areas.flatMap((path) => realPath(path) ?? [])])];
 }
 
 /** The repository of the workspace, once what hides or protects a path can be found: a command may have closed folders. */
