@@ -140,6 +140,8 @@ const data = {
     agent: outsideAgent.optional(),
     /** Those that the run starts for its states. */
     agents: z.array(outsideAgent).optional(),
+    /** Files from which those start and that were not there. */
+    missing: z.array(z.string()).optional(),
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
@@ -192,6 +194,8 @@ const data = {
     agent: outsideAgent.optional(),
     /** Those that this process starts for its states. */
     agents: z.array(outsideAgent).optional(),
+    /** Files from which those start and that were not there. */
+    missing: z.array(z.string()).optional(),
     /** The session's list for mode `allowlist`, if it differs from the one before. */
     allow: z.array(z.string()).optional(),
     /** Names of the session's secret variables, if one of them is new to the run. */
