@@ -3,7 +3,7 @@ import { delimiter, dirname, join } from "node:path";
 import { type ActScope, done, pipeline, type State, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { externalAgent, externalAgents } from "@sluice/gateway";
-import { createSession, script } from "@sluice/stages";
+import { createSession, type Session, type SessionOptions, script } from "@sluice/stages";
 import { startedFiles } from "@sluice/stages/runtime";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -54,6 +54,20 @@ function startedBy(agent: { readonly command: readonly [string, ...string[]]; re
   });
 }
 
+/** A session whose agents get the key, closed with the test. */
+function sessionIn(root: string, options: Partial<SessionOptions>, path = process.env.PATH): Session {
+  const session = createSession({
+    model: noModel,
+    cwd: root,
+    env: { PATH: path, HOME: root, KEY: "key-0123456789abcdef" },
+    executors: [workExecutor],
+    traffic: externalAgents({ sandbox: "off" }),
+    ...options,
+  });
+  onTestFinished(() => session.close());
+  return session;
+}
+
 /** The verdicts on the calls; the agent has started, and failed. */
 async function attacked({ root, command, calls, path = process.env.PATH, sandbox = "off", ...more }: Attack) {
   const act = async (scope: ActScope) => {
@@ -72,17 +86,7 @@ async function attacked({ root, command, calls, path = process.env.PATH, sandbox
     next: { edit: () => to("agent"), agent: () => done("ok") },
   });
   const host = createHost(createMemoryJournals().connect());
-  const session = createSession({
-    model: noModel,
-    cwd: root,
-    env: { PATH: path, HOME: root, KEY: "key-0123456789abcdef" },
-    executors: [workExecutor],
-    sandbox,
-    host,
-    traffic: externalAgents({ sandbox: "off" }),
-    ...more,
-  });
-  onTestFinished(() => session.close());
+  const session = sessionIn(root, { sandbox, host, ...more }, path);
   const run = session.start(pipe, {});
   expect((await run).status).toBe("failed");
   const decided = dataOf(await eventsOf(host, run.runId), "call.decided");
@@ -155,17 +159,11 @@ async function afterServer(
     initial: "put",
     next: { put: () => to("agent"), agent: () => done("ok") },
   });
-  const session = createSession({
-    model: noModel,
-    cwd: root,
-    env: { PATH: process.env.PATH, HOME: root, KEY: "key-0123456789abcdef" },
-    executors: [workExecutor],
+  const session = sessionIn(root, {
     sandbox: "require",
     host: createHost(createMemoryJournals().connect()),
-    traffic: externalAgents({ sandbox: "off" }),
     mcpServers: { files: { command: process.execPath, args: [FILESYSTEM, root] } },
   });
-  onTestFinished(() => session.close());
   const before = session.run(first, {});
   if (!isTogether) await before;
   const result = await session.run(second, {});
@@ -242,19 +240,7 @@ function makingRun() {
     next: { make: () => to("wait"), wait: () => to("agent"), agent: () => done("ok") },
   });
   const journals = createMemoryJournals();
-  const open = () => {
-    const session = createSession({
-      model: noModel,
-      cwd: root,
-      env: { PATH: process.env.PATH, HOME: root, KEY: "key-0123456789abcdef" },
-      executors: [workExecutor],
-      sandbox: "off",
-      host: createHost(journals.connect()),
-      traffic: externalAgents({ sandbox: "off" }),
-    });
-    onTestFinished(() => session.close());
-    return session;
-  };
+  const open = () => sessionIn(root, { sandbox: "off", host: createHost(journals.connect()) });
   return { root, pipe, open, waiting, goOn: waits.resolve };
 }
 const REFUSED = { status: "failed", error: { message: expect.stringContaining("during the run") } };

@@ -144,10 +144,10 @@ describe.skipIf(!isThere).each(wallUsers())(
       async (place) => {
         const world = wallWorld(user);
         const run = await walled(user, world);
-        const shelf = mkdtempSync(join(place.startsWith("/") ? place : world.folder, "sluice-wall-"));
-        onTestFinished(() => rmSync(shelf, { recursive: true, force: true }));
-        if (user.uid !== undefined) chownSync(shelf, user.uid, user.uid);
-        const plan = { ...writing(world), absent: [join(shelf, "store")] };
+        const elsewhere = mkdtempSync(join(place.startsWith("/") ? place : world.folder, "sluice-wall-"));
+        onTestFinished(() => rmSync(elsewhere, { recursive: true, force: true }));
+        if (user.uid !== undefined) chownSync(elsewhere, user.uid, user.uid);
+        const plan = { ...writing(world), absent: [join(elsewhere, "store")] };
         const name = "$'lib\\xff'";
         world.outside(`mkdir ${name}; echo mine >${name}/file; mkdir deep`);
         const left = await run(
@@ -249,7 +249,7 @@ describe.skipIf(!isThere).each(wallUsers())(
         const message = /sandbox_failed: A command left .*work\/b\/closed \(EACCES/;
         const refused = expect(first).rejects.toThrow(message);
         await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
-        // It belongs to somebody else from now on.
+        // Only its owner, another user, may change it from now on.
         chmodSync(folder, 0o755);
         world.put("work/go");
         await refused;
@@ -313,8 +313,8 @@ describe.skipIf(!isThere).each(wallUsers())(
       // As an editor saves a file.
       world.outside("cp sluice.config.ts draft; mv draft sluice.config.ts");
       expect(await moveAwayLeft(store, world.folder)).toEqual([]);
-      const told = await moveAwayLeft(store, world.root);
-      expect(told.map((text) => /killed left (\S+);/.exec(text)?.[1] ?? "").toSorted()).toEqual(
+      const messages = await moveAwayLeft(store, world.root);
+      expect(messages.map((text) => /killed left (\S+);/.exec(text)?.[1] ?? "").toSorted()).toEqual(
         [".git/commondir", "flows/node_modules", "nested/.git", "node_modules/x/.git"].map((path) =>
           join(world.root, path),
         ),

@@ -59,7 +59,7 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   const named = createNamedFiles(env, say);
 
   /** Its code may be what a command of a killed process left, so this comes first. */
-  const settle: Settle = async (store, root) => {
+  const moveLeftAway: MoveLeftAway = async (store, root) => {
     const records = join(store, COMMANDS_FOLDER);
     if (!existsSync(records) || readdirSync(records).length === 0) return;
     const { moveAwayLeft } = await import("@sluice/stages/runtime");
@@ -67,8 +67,8 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   };
   const openFolder = async (root: string): Promise<Folder> => {
     const { store } = projectPathsOf({ ...flags, store: flags.store ?? readSettings(env).store }, here);
-    for (const one of new Set([store, usualStore(root)])) await settle(one, root);
-    return createFolder(findCode(root), { trust, trusted, ask, say, settle });
+    for (const one of new Set([store, usualStore(root)])) await moveLeftAway(one, root);
+    return createFolder(findCode(root), { trust, trusted, ask, say, moveLeftAway });
   };
   const folderAt = (root: string): Promise<Folder> => {
     const known = folders.get(root) ?? openFolder(root);
@@ -149,15 +149,15 @@ interface FolderOptions {
   /** Undefined without a user to ask. */
   readonly ask: AskTrust | undefined;
   readonly say: (text: string) => void;
-  readonly settle: Settle;
+  readonly moveLeftAway: MoveLeftAway;
 }
 
 /** Moves away what commands of killed processes left in a workspace, by the records in a store, and says so. */
-type Settle = (store: string, root: string) => Promise<void>;
+type MoveLeftAway = (store: string, root: string) => Promise<void>;
 
 type Folder = ReturnType<typeof createFolder>;
 
-function createFolder(code: ProjectCode, { trust, trusted, ask, say, settle }: FolderOptions) {
+function createFolder(code: ProjectCode, { trust, trusted, ask, say, moveLeftAway }: FolderOptions) {
   const { root } = code;
   let digests: CodeDigests | undefined;
   /** What was trusted now, with the modules that the code imports. */
@@ -239,19 +239,23 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say, settle }: F
     },
     /** Its config; only to be called if its code may be loaded. */
     config: (): Promise<LoadedConfig | undefined> => {
-      loaded ??= load(code, codeNow(), settle);
+      loaded ??= load(code, codeNow(), moveLeftAway);
       return loaded;
     },
   };
 }
 
 /** Imports the config reader on demand: commands that only read runs do not need it. */
-async function load(code: ProjectCode, trusted: TrustedCode, settle: Settle): Promise<LoadedConfig | undefined> {
+async function load(
+  code: ProjectCode,
+  trusted: TrustedCode,
+  moveLeftAway: MoveLeftAway,
+): Promise<LoadedConfig | undefined> {
   if (code.configs.length === 0) return undefined;
   const { loadConfig } = await import("./load-config.ts");
   const loaded = await loadConfig(code, trusted);
   // Only the config names this store.
-  if (loaded?.settings.store !== undefined) await settle(loaded.settings.store, code.root);
+  if (loaded?.settings.store !== undefined) await moveLeftAway(loaded.settings.store, code.root);
   return loaded;
 }
 

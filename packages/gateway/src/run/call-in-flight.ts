@@ -60,7 +60,10 @@ export function newCall(call: CallFacts & Pick<CallInFlight, "isUnclear" | "isAd
   };
 }
 
-/** Equal for calls of one tool with the same arguments, from which known secrets were taken. A state may take the call of a tool as a transition with its name: both are the same call. */
+/**
+ * Equal for calls of one tool with the same arguments, from which known secrets were taken. A state may take the call of a tool as a
+ * transition with its name: both are the same call.
+ */
 export function keyOfCall({ tool, input }: Pick<CallFacts, "tool" | "input">): string {
   const event = tool === TRANSITION ? field(input, "event") : undefined;
   const [name, given] = typeof event === "string" ? [event, field(input, "data") ?? {}] : [tool, input];

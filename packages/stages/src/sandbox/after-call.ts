@@ -99,10 +99,11 @@ export async function moveAway(
   before: ObeyedBefore,
   { lists, search, root, store, left }: ObeyedAfter,
 ): Promise<SandboxedExit["movedAway"]> {
-  const shelf = shelfOf(store, root);
+  const quarantine = quarantineOf(store, root);
   let folder: string | undefined;
   const folderNow = (): string => {
-    folder ??= shelf === undefined ? mkdtempSync(join(tmpdir(), "sluice-moved-away-")) : join(shelf, randomUUID());
+    folder ??=
+      quarantine === undefined ? mkdtempSync(join(tmpdir(), "sluice-moved-away-")) : join(quarantine, randomUUID());
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     return folder;
   };
@@ -160,10 +161,11 @@ function foundAt(paths: Iterable<string>): readonly Found[] {
 }
 
 /** Where things are moved by all commands with this store, if no command reaches that. */
-function shelfOf(store: string | undefined, root: string): string | undefined {
-  const shelf = store === undefined ? undefined : join(dirname(store), "moved-away");
-  const isReached = shelf !== undefined && contains(root, shelf) && !contains(join(root, ".sluice"), shelf);
-  return isReached ? undefined : shelf;
+function quarantineOf(store: string | undefined, root: string): string | undefined {
+  const quarantine = store === undefined ? undefined : join(dirname(store), "moved-away");
+  const isReached =
+    quarantine !== undefined && contains(root, quarantine) && !contains(join(root, ".sluice"), quarantine);
+  return isReached ? undefined : quarantine;
 }
 
 /** Throws `sandbox_failed` while something is there that could not be moved away. */

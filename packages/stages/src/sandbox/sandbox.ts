@@ -18,6 +18,7 @@ import { namedRepositories } from "../tools/search/git-settings.ts";
 import { isObeyed, moveAway, obeyedBefore, refuseLeft, type WatchedPaths } from "./after-call.ts";
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
+import { callsElsewhere, recordCall, startOf } from "./command-records.ts";
 import { folderMarks, identityAt, type Mark } from "./folder-marks.ts";
 import { type MissingSandbox, noProgram, noProof } from "./missing-sandbox.ts";
 import { obeyedPaths, type SandboxedRepository, sandboxedRepository } from "./repository.ts";
@@ -25,7 +26,6 @@ import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
 import { knownToolRoots } from "./tool-roots.ts";
-import { callsElsewhere, recordCall, startOf } from "./unended.ts";
 
 /** Not looked up in PATH, which the workspace may extend. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {

@@ -95,7 +95,7 @@ export async function moveAwayLeft(store: string | undefined, root: string): Pro
   const records = recordsIn(store);
   if (store === undefined || records === undefined || !existsSync(records) || readdirSync(records).length === 0)
     return [];
-  const { moveAwayRecorded } = await import("./unended.ts");
+  const { moveAwayRecorded } = await import("./command-records.ts");
   const moved = await moveAwayRecorded(records, { root, store });
   return moved.map(({ path, to }) => `a command whose process was killed left ${path}; it was moved to ${to}`);
 }

@@ -177,7 +177,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return paths;
   };
 
-  const serverPlan = (agents: readonly ResolvedModel[]): WallPlan => ({
+  const wallPlan = (agents: readonly ResolvedModel[]): WallPlan => ({
     absent: held.absent(),
     readOnly: [
       ...[...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files(), ...skillRoots(root)],
@@ -188,12 +188,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   });
 
   /** Files from which agents of a run start and that were not there when it began, by the id of the run. */
-  const missing = new Map<string, readonly string[]>();
+  const missingByRun = new Map<string, readonly string[]>();
   const agentModels = new Map<ResolvedModel, ResolvedModel>();
   const modelOf = async (state: string, named?: string): Promise<ResolvedModel> => {
     const model = await models.of(state, named);
     if (model.started === undefined) return model;
-    const known = agentModels.get(model) ?? startedAsFound(model, (runId) => missing.get(rootRunId(runId)) ?? []);
+    const known = agentModels.get(model) ?? startedAsFound(model, (runId) => missingByRun.get(rootRunId(runId)) ?? []);
     agentModels.set(model, known);
     return known;
   };
@@ -279,10 +279,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     await executors.loadFor(demands.kinds);
     const byState = await modelsOf(demands);
     const all = [...byState.values()].flat();
-    const absent = [...new Set([...recordedMissing, ...missingFiles(all, root)])];
-    if (absent.length > 0) missing.set(runId, absent);
-    else missing.delete(runId);
-    const missingNow = absent.length === 0 ? {} : { missing: absent };
+    const missing = [...new Set([...recordedMissing, ...missingFiles(all, root)])];
+    if (missing.length > 0) missingByRun.set(runId, missing);
+    else missingByRun.delete(runId);
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
     if (declared.size > 0) refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
@@ -298,7 +297,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     await held.proveFor(spec, isWalled || Object.keys(options.mcpServers ?? {}).length > 0);
     // Before a server is started without it.
     if (recordedWall !== undefined) refuseMissingSandbox(runId, recordedWall, held.sandbox);
-    const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan.bind(undefined, all) };
+    const wall: ServerWall = { sandbox: held.sandbox, plan: wallPlan.bind(undefined, all) };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     const servers = await tools.servers();
     const { states, graph, needs, readsSkills, facts, beginning } = knownPipeline(spec, live, filter);
@@ -341,7 +340,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       /** The agents of other programs that work on it. */
       agents,
       /** Files from which they start and that are not there, or were not there when an earlier life of the run began. */
-      missing: absent,
+      missing,
       /** The session's list, recorded with each start, and with a resume that changes it. */
       allow: deps.secrets.json(allow),
       /** The names of its secret variables, recorded in the same way. */
@@ -359,7 +358,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
           // The model of the stages that name none; null if every stage names one.
           model: [...byState].find(([agent]) => agent.model === undefined)?.[1][0].id ?? null,
           ...agents,
-          ...missingNow,
+          ...(missing.length === 0 ? {} : { missing }),
           mode,
           allow: deps.secrets.json(allow),
           secrets: names,

@@ -52,19 +52,26 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   let clean = (text: string): string => text;
   const reported = new Set<string>();
   let closed = false;
-  let allowed: ServerAllowance = { env: {} };
-  let isFirst = true;
+  let allowed: ServerAllowance | undefined;
   /** From now on, servers get no more than this run would give them. */
   const allowOnly = ({ env, wall }: McpStart): void => {
-    const names = Object.entries(env).filter(([name]) => isFirst || name in allowed.env);
-    const plan = wall === undefined ? allowed.plan : withPlan(wall.plan(), allowed.plan);
-    allowed = { env: Object.fromEntries(names), ...(plan === undefined ? {} : { plan }) };
-    isFirst = false;
+    const before = allowed;
+    const kept = Object.entries(env).filter(([name]) => before === undefined || name in before.env);
+    const plan = wall === undefined ? before?.plan : withPlan(wall.plan(), before?.plan);
+    allowed = { env: Object.fromEntries(kept), ...(plan === undefined ? {} : { plan }) };
   };
 
   const all = settings.map((one) => {
     const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message: clean(message) });
-    const shared = { sdk: loadMcpSdk, clock, workspace: root, kills, walled, unwalled, allowed: () => allowed };
+    const shared = {
+      sdk: loadMcpSdk,
+      clock,
+      workspace: root,
+      kills,
+      walled,
+      unwalled,
+      allowed: () => allowed ?? NOTHING,
+    };
     return { ...one, server: createServer({ ...shared, settings: one, onFault: onServerFault }) };
   });
 
@@ -112,6 +119,8 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     },
   };
 }
+
+const NOTHING: ServerAllowance = { env: {} };
 
 /** Everything that either of two plans hides or protects. */
 function withPlan(plan: WallPlan, other: WallPlan = plan): WallPlan {

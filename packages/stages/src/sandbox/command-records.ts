@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { parseJson } from "@sluice/core";
 import { shape } from "@sluice/core/runtime";
 import { contains, entriesIn, isFile } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
@@ -11,7 +12,7 @@ import { folderMarks, identityAt, type Mark } from "./folder-marks.ts";
 import { obeyedPaths } from "./repository.ts";
 
 /** What moving away after a call needs, by a process that did not see its beginning. */
-const unended = shape.object({
+const commandRecord = shape.object({
   /** The workspace, and what it was then: other numbers of disks after a restart make all identities useless. */
   root: shape.pair(shape.text(), shape.text()),
   tops: shape.list(shape.text()),
@@ -22,7 +23,7 @@ const unended = shape.object({
   holders: shape.list(shape.pair(shape.text(), shape.text())),
   repository: shape.list(shape.text()),
 });
-type Unended = shape.ShapeOf<typeof unended>;
+type CommandRecord = shape.ShapeOf<typeof commandRecord>;
 
 /** A call that is about to begin. */
 export interface BegunCall {
@@ -37,7 +38,7 @@ export interface BegunCall {
 export function recordCall(folder: string, { root, tops, marks, watched, before }: BegunCall): () => void {
   const obeyed = marks.filter(isObeyed);
   const holders = [...new Set(obeyed.map(({ path }) => dirname(path)))];
-  const call: Unended = {
+  const call: CommandRecord = {
     root: [root, identityAt(root) ?? ""],
     tops: [...tops],
     marks: obeyed.map(({ path, identity }) => [path, identity]),
@@ -89,7 +90,7 @@ export async function moveAwayRecorded(
 /** The name of a record. Nothing else is touched: the folder may have come from elsewhere. */
 const RECORD = /^(\d+)-(\d*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-async function endCall(call: Unended, store: string): Promise<SandboxedExit["movedAway"]> {
+async function endCall(call: CommandRecord, store: string): Promise<SandboxedExit["movedAway"]> {
   const [root, place] = call.root;
   const repository = withFallback(() => repositoryAt(root), undefined);
   // A record that came with its folder from elsewhere must not name files elsewhere.
@@ -117,21 +118,13 @@ async function endCall(call: Unended, store: string): Promise<SandboxedExit["mov
 }
 
 /** Undefined if the call never began, or if another process has ended it. */
-function readCall(file: string): Unended | undefined {
+function readCall(file: string): CommandRecord | undefined {
   const text = withFallback(() => readFileSync(file, "utf8"), "");
-  const call = parsed(text);
-  if (call === undefined || unended.fits(call, [])) return call;
+  const call = parseJson(text);
+  if (!call.ok) return undefined;
+  if (commandRecord.fits(call.value, [])) return call.value;
   const message = `${file} is no record of a command that this version can read. Look for new files in its workspace, then remove it.`;
   throw fault("sandbox_failed", message);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (thrown) {
-    if (!(thrown instanceof SyntaxError)) throw thrown;
-    return undefined;
-  }
 }
 
 /**
