@@ -230,8 +230,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "server-started-unwalled",
     file: "tools/mcp/transport/connection.ts",
-    find: "if (!isHeld || wall === undefined",
-    replace: "if (isHeld || wall === undefined",
+    find: "const wall = isHeld ? first.wall : undefined;",
+    replace: "const wall = isHeld ? undefined : first.wall;",
   },
 ];
 

@@ -73,6 +73,8 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   const folderAt = (root: string): Promise<Folder> => {
     const known = folders.get(root) ?? openFolder(root);
     folders.set(root, known);
+    // A fault is reported to its caller, and the next one looks again.
+    known.catch(() => folders.delete(root));
     return known;
   };
   const projectOf = ({ code, requireTrust }: Folder, config?: LoadedConfig, withoutConfig?: string): Project => {

@@ -80,10 +80,10 @@ function statsOf(path: string | Buffer): BigIntStats | undefined {
   return withFallback(() => lstatSync(path, { bigint: true }), undefined);
 }
 
-/** What is at a path: the same after it was moved. Undefined if it cannot be examined. */
+/** The identity of what is at a path, as in marks. Undefined if it cannot be examined. */
 export function identityAt(path: string): string | undefined {
   const stats = statsOf(path);
-  return stats === undefined ? undefined : `${stats.dev}:${stats.ino}`;
+  return stats === undefined ? undefined : identityOf(stats);
 }
 
 function identityOf(stats: BigIntStats): string {

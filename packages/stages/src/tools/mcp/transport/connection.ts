@@ -81,6 +81,7 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
   const { config } = settings;
   // A server that ran in the sandbox is never restarted outside it.
   const isHeld = "command" in config && config.sandbox !== false && first.wall?.sandbox.wall !== undefined;
+  const wall = isHeld ? first.wall : undefined;
   if ("command" in config && !isHeld) unwalled.add(settings.name);
   if (isHeld) walled.add(settings.name);
   /** What the last process got. */
@@ -110,16 +111,15 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
   };
 
   const transportTo = async (sdk: McpSdk): Promise<Transport> => {
-    const { runId, secrets, wall } = first;
+    const { runId, secrets } = first;
     const { workspace, onFault: notice } = options;
     const { maxMessageBytes } = settings;
     const common = { maxMessageBytes, validate: sdk.validateJSONRPCMessage, secrets, notice };
     if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });
     given = options.allowed();
     const process = processOf(config, given.env, workspace);
-    if (!isHeld || wall === undefined || given.plan === undefined)
-      return new StdioTransport({ ...common, ...process, runId });
-    const plan = serverPlan(process, config, workspace, given.plan);
+    if (wall === undefined) return new StdioTransport({ ...common, ...process, runId });
+    const plan = serverPlan(process, config, workspace, given.plan ?? wall.plan());
     const { file, args, isIntact } = await wall.sandbox.wrap(process, plan);
     held = { env: process.env, plan, isIntact };
     return new StdioTransport({ ...common, ...process, file, args, runId });
@@ -170,8 +170,8 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
       }
     },
     watched: async (call) => {
-      if (held === undefined || first.wall === undefined) return { end: await call(), movedAway: [] };
-      return await first.wall.sandbox.watched(held.env, held.plan, call);
+      if (held === undefined || wall === undefined) return { end: await call(), movedAway: [] };
+      return await wall.sandbox.watched(held.env, held.plan, call);
     },
     confine: async () => {
       const { env, plan } = options.allowed();
