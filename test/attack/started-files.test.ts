@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, wr
 import { delimiter, dirname, join } from "node:path";
 import { type ActScope, done, pipeline, type State, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { externalAgent, externalAgents } from "@sluice/gateway";
+import { agentModelId, externalAgent, externalAgents } from "@sluice/gateway";
 import { createSession, type Session, type SessionOptions, script } from "@sluice/stages";
 import { startedFiles } from "@sluice/stages/runtime";
 import { expect, onTestFinished, test } from "vitest";
@@ -207,6 +207,50 @@ test.skipIf(!hasWall()).each(["agent.cjs", "dist/agent.cjs"])(
     const { root, result } = await afterServer({ "dist/other.txt": "" }, [name]);
     expect(() => readFileSync(join(root, name))).toThrow("ENOENT");
     expect(result).toMatchObject({ status: "failed" });
+    expect(stolen(root)).toBe("nothing");
+  },
+);
+
+test.skipIf(!hasWall()).each([
+  ["is protected if the state that makes it lists it", true],
+  ["is not started if no state lists it", false],
+])(
+  "an agent of a made pipeline whose program lies where a server writes beside the workspace %s",
+  async (_how, isListed) => {
+    const [root, beside] = [workspace({}), workspace({ "agent.cjs": "process.exit(1);" })];
+    const program = join(beside, "agent.cjs");
+    const started = { command: [process.execPath, program], passEnv: ["KEY"], accept: "advisory" } as const;
+    const agent = startedBy(started);
+    const made = pipeline({
+      id: "made",
+      input: z.object({}),
+      stages: { agent },
+      initial: "agent",
+      next: { agent: () => done("ok") },
+    });
+    const put = work({
+      allowedTools: ["mcp__files__write_file"],
+      ...(isListed ? { models: [agentModelId(started)] } : {}),
+      act: async (scope) => {
+        await caller(scope)("mcp__files__write_file", { path: program, content: EVIL });
+        return completed(json(await scope.runChildren("go", [{ key: "k", pipeline: made.spec, input: {} }])));
+      },
+    });
+    const outer = pipeline({
+      id: "outer",
+      input: z.object({}),
+      stages: { put },
+      initial: "put",
+      next: { put: () => done("ok") },
+    });
+    const session = sessionIn(root, {
+      sandbox: "require",
+      host: createHost(createMemoryJournals().connect()),
+      mcpServers: { files: { command: process.execPath, args: [FILESYSTEM, root, beside] } },
+    });
+    const [end] = await Promise.allSettled([session.run(outer, {})]);
+    expect(end).toMatchObject(isListed ? { value: { status: "completed" } } : { reason: { code: "session_invalid" } });
+    expect(readFileSync(program, "utf8") === EVIL).toBe(!isListed);
     expect(stolen(root)).toBe("nothing");
   },
 );

@@ -1,4 +1,5 @@
 import { existsSync, realpathSync } from "node:fs";
+import { resolve } from "node:path";
 import {
   type AllowedTool,
   type AvailableTool,
@@ -72,8 +73,8 @@ import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
-import { contains } from "../tools/files/paths.ts";
-import { type StartedCommand, startedCode, startedFiles } from "../tools/files/started-files.ts";
+import { contains, realPath } from "../tools/files/paths.ts";
+import { namedPaths, type StartedCommand, startedCode, startedFiles } from "../tools/files/started-files.ts";
 import type { ServerWall, WallPlan } from "../tools/mcp/transport/server-wall.ts";
 import { skillRoots } from "../tools/skills/skill-names.ts";
 import { modelExecutors, noModel, sessionModels } from "./models.ts";
@@ -165,6 +166,15 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     ...startedAgents(agents),
   ];
 
+  /** What a run may write: the workspace, and with servers also what they are started with. */
+  const areas = [
+    root,
+    ...startedServers(options.mcpServers ?? {}, env.PATH, root).flatMap(({ command, cwd = "." }) => {
+      const named = [resolve(root, cwd), ...namedPaths(command.slice(1))];
+      return [...named, ...named.flatMap((path) => realPath(path) ?? [])];
+    }),
+  ];
+
   let paths: readonly string[] = [];
   /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
   const protectedPaths = (readsSkills: boolean, agents: readonly ResolvedModel[]): readonly string[] => {
@@ -209,15 +219,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return byState;
   };
 
-  /** The keys of models that pipelines may name which are made later. One that cannot be resolved is refused where it is named. */
-  const laterKeys = async ({ later }: PipelineDemands): Promise<readonly string[]> => {
-    const keys = later.map(([state, model]) =>
-      models.of(state, model).then(
-        ({ secrets }) => secrets,
-        () => [],
-      ),
-    );
-    return (await Promise.all(keys)).flat();
+  /** The models that pipelines may name which are made later. One that cannot be resolved is refused where it is named. */
+  const laterModels = async ({ later }: PipelineDemands): Promise<readonly ResolvedModel[]> => {
+    const resolved = await Promise.allSettled(later.map(([state, model]) => models.of(state, model)));
+    return resolved.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   };
 
   /** A pipeline that is made during a run has what the run has, and the models that it names. */
@@ -251,14 +256,16 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         `pipeline ${made.id} cannot run in this session: it uses a key (${key}) that is no known secret of the run; list its model in models of the state that makes the pipeline, or set the variable of a key of at least ${SHORTEST_SECRET} characters in the session's environment, too, and list it in its secrets`,
       );
     // The run's protected files are known from its start.
+    const isOpen = (file: string): boolean =>
+      areas.some((area) => contains(area, file)) && !protectedNow.some((one) => contains(one, file));
     const open = startedAgents(resolved)
       .flatMap((one) => startedFiles(one, root))
-      .find((file) => contains(root, file) && !protectedNow.some((one) => contains(one, file)));
+      .find(isOpen);
     if (open !== undefined)
       throw new SluiceError(
         "Validation",
         "session_invalid",
-        `pipeline ${made.id} cannot run in this session: the run could write ${open}, which starts an agent of it`,
+        `pipeline ${made.id} cannot run in this session: the run could write ${open}, which starts an agent of it; list its model in models of the state that makes the pipeline`,
       );
     if (startsAdvisory(resolved)) answers.startsUnwalled();
     const { agents } = outsideAgents(resolved);
@@ -279,16 +286,14 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     await executors.loadFor(demands.kinds);
     const byState = await modelsOf(demands);
     const all = [...byState.values()].flat();
-    const missing = [...new Set([...recordedMissing, ...missingFiles(all, root)])];
+    const usable = demands.later.length === 0 ? all : [...all, ...(await laterModels(demands))];
+    const missing = [...new Set([...recordedMissing, ...missingFiles(usable, root)])];
     if (missing.length > 0) missingByRun.set(runId, missing);
     else missingByRun.delete(runId);
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
     if (declared.size > 0) refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
-      values: [
-        ...all.flatMap((model) => model.secrets),
-        ...(demands.later.length === 0 ? [] : await laterKeys(demands)),
-      ],
+      values: usable.flatMap((model) => model.secrets),
       given: new Map([...demands.keys, ...(await tools.keys())]),
       declared: [...declared.keys()],
     });
@@ -297,7 +302,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     await held.proveFor(spec, isWalled || Object.keys(options.mcpServers ?? {}).length > 0);
     // Before a server is started without it.
     if (recordedWall !== undefined) refuseMissingSandbox(runId, recordedWall, held.sandbox);
-    const wall: ServerWall = { sandbox: held.sandbox, plan: wallPlan.bind(undefined, all) };
+    const wall: ServerWall = { sandbox: held.sandbox, plan: wallPlan.bind(undefined, usable) };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     const servers = await tools.servers();
     const { states, graph, needs, readsSkills, facts, beginning } = knownPipeline(spec, live, filter);
@@ -307,7 +312,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const start = from?.input === undefined ? from : { ...from, input: filter.json(from.input) };
     const isRecorded = readsProject(needs, journals);
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
-    const protectedNow = protectedPaths(readsSkills, all);
+    const protectedNow = protectedPaths(readsSkills, usable);
     const own = {
       admit: admit.bind(undefined, live, capped.length > 0, answers, protectedNow, known),
       tools: live,

@@ -1,6 +1,6 @@
 // The files that a program starts from. A run that wrote one would decide what starts next, with the keys of that program.
 
-import { basename, delimiter, dirname, extname, resolve, sep } from "node:path";
+import { basename, delimiter, dirname, extname, isAbsolute, resolve, sep } from "node:path";
 import { field, parseJson } from "@sluice/core";
 import { readSmallFile } from "../search/gitignore.ts";
 import { contains, isFile, isProgram, resolveReal } from "./paths.ts";
@@ -40,6 +40,11 @@ export function startedFiles({ command, cwd = ".", path }: StartedCommand, root:
 export function startedCode(started: StartedCommand, root: string): readonly string[] {
   const program = startedFiles({ ...started, command: started.command.slice(0, 1) }, root);
   return [...program, ...startedFiles(started, root).filter(isCode)];
+}
+
+/** The absolute paths among the arguments of a program, also as values of options. */
+export function namedPaths(args: readonly string[]): readonly string[] {
+  return args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]).filter((path) => isAbsolute(path));
 }
 
 /** In characters. Longer words are texts. */

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
-import { dirname, isAbsolute, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { contains, isProgram } from "../../files/paths.ts";
-import { isCode } from "../../files/started-files.ts";
+import { isCode, namedPaths } from "../../files/started-files.ts";
 import type { Sandbox, SandboxPlan } from "../../sandbox.ts";
 import type { McpStdioServer } from "../config.ts";
 
@@ -59,8 +59,7 @@ export function programPaths(
   const program = findProgram(process);
   // In the sandbox the error would not say which of the two is missing.
   if (program === undefined || !existsSync(cwd)) throw new Error(`${file} could not be started in ${cwd}: ENOENT`);
-  const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]);
-  const paths = [cwd, ...named.filter((path) => isAbsolute(path) && existsSync(path))];
+  const paths = [cwd, ...namedPaths(args).filter(existsSync)];
   const isCodeFile = (path: string): boolean => statSync(path).isFile() && isCode(path);
   const code = [program, ...paths.filter(isCodeFile)].filter((path) => !contains(root, path));
   return { paths: paths.filter((path) => !isCodeFile(path)), code };
