@@ -185,19 +185,43 @@ test.skipIf(!hasWall()).each([
   },
 );
 
+const BUILT = "process.exit(2);";
+const PROGRAM = "agent/agent.cjs";
+test.skipIf(!hasWall()).each<[how: string, replace: (file: string) => void, files?: object]>([
+  [
+    "renames another one to it",
+    (file) => {
+      writeFileSync(`${file}.new`, BUILT);
+      renameSync(`${file}.new`, file);
+    },
+  ],
+  [
+    "removes it and writes it again",
+    (file) => {
+      rmSync(file);
+      writeFileSync(file, BUILT);
+    },
+  ],
+  ["writes it for the first time", (file) => writeFileSync(file, BUILT), {}],
+])("a file is protected from a server that runs when its user %s", async (_how, replace, files = { [PROGRAM]: "" }) => {
+  const meanwhile = (root: string): void => replace(join(root, PROGRAM));
+  const { root, result } = await afterServer({ "agent/other.txt": "", ...files }, [PROGRAM], { meanwhile });
+  expect(result).toMatchObject({ status: "failed" });
+  expect(readFileSync(join(root, PROGRAM), "utf8")).toBe(BUILT);
+  expect(stolen(root)).toBe("nothing");
+});
+
 test.skipIf(!hasWall())(
-  "a file that its user replaced while a server runs stays protected from that server",
+  "a repository that its user clones while a server runs is protected from that server",
   async () => {
-    const name = "agent/agent.cjs";
-    const { root, result } = await afterServer({ [name]: "process.exit(1);" }, [name], {
+    const settings = "tools/.git/config";
+    const { root } = await afterServer({ "tools/other.txt": "" }, [settings], {
       meanwhile: (folder) => {
-        writeFileSync(join(folder, "built"), "process.exit(2);");
-        renameSync(join(folder, "built"), join(folder, name));
+        mkdirSync(join(folder, "tools/.git"));
+        writeFileSync(join(folder, settings), "[core]\n");
       },
     });
-    expect(result).toMatchObject({ status: "failed" });
-    expect(readFileSync(join(root, name), "utf8")).toBe("process.exit(2);");
-    expect(stolen(root)).toBe("nothing");
+    expect(readFileSync(join(root, settings), "utf8")).toBe("[core]\n");
   },
 );
 
@@ -255,10 +279,10 @@ test.skipIf(!hasWall()).each([
   },
 );
 
-/** A run that makes its agent's program, by means that no sandbox sees, and then waits in a state until `goOn` is called. */
+/** A run that makes its agent's program, by means that no sandbox sees, and then waits in two states until `goOn` is called. */
 function makingRun() {
   const root = workspace({});
-  const waits = Promise.withResolvers<void>();
+  const [wait, last] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let isWaiting = (): void => undefined;
   const waiting = new Promise<void>((resolve) => {
     isWaiting = resolve;
@@ -269,23 +293,34 @@ function makingRun() {
       return completed(json("ok"));
     },
   });
-  const wait = work({
-    act: async () => {
-      isWaiting();
-      await waits.promise;
-      return completed(json("ok"));
-    },
-  });
+  const until = ({ promise }: PromiseWithResolvers<void>) =>
+    work({
+      act: async () => {
+        isWaiting();
+        await promise;
+        return completed(json("ok"));
+      },
+    });
   const pipe = pipeline({
     id: "p",
     input: z.object({}),
-    stages: { make, wait, agent: startedBy({ command: [process.execPath, "agent.cjs"], passEnv: ["KEY"] }) },
+    stages: {
+      make,
+      wait: until(wait),
+      last: until(last),
+      agent: startedBy({ command: [process.execPath, "agent.cjs"], passEnv: ["KEY"] }),
+    },
     initial: "make",
-    next: { make: () => to("wait"), wait: () => to("agent"), agent: () => done("ok") },
+    next: { make: () => to("wait"), wait: () => to("last"), last: () => to("agent"), agent: () => done("ok") },
   });
   const journals = createMemoryJournals();
   const open = () => sessionIn(root, { sandbox: "off", host: createHost(journals.connect()) });
-  return { root, pipe, open, waiting, goOn: waits.resolve };
+  const toLast = (): void => wait.resolve();
+  const goOn = (): void => {
+    toLast();
+    last.resolve();
+  };
+  return { root, pipe, open, waiting, toLast, goOn };
 }
 const REFUSED = { status: "failed", error: { message: expect.stringContaining("during the run") } };
 
@@ -318,6 +353,30 @@ test("nor if it was missing when a later life of the run began", async () => {
   expect(await open().resume(pipe, run.runId)).toMatchObject(REFUSED);
 });
 
+test("nor in a fork of a run that has accepted an earlier file, after a resume of the fork", async () => {
+  const { root, pipe, open, waiting, toLast, goOn } = makingRun();
+  const first = open();
+  const run = first.start(pipe, {});
+  await waiting;
+  await first.close();
+  await run;
+  const second = open();
+  const again = second.resume(pipe, run.runId, { allowChanged: true });
+  toLast();
+  await expect.poll(async () => (await eventsOf(second.host, run.runId)).at(-1)?.executionId).toBe("last#1");
+  await again.suspend();
+  await again;
+  rmSync(join(root, "agent.cjs"));
+  const fork = second.fork(pipe, run.runId, { from: "last#1" });
+  await expect.poll(async () => (await second.host.get(fork.runId))?.owner).toBeDefined();
+  writeFileSync(join(root, "agent.cjs"), EVIL);
+  await second.close();
+  await fork;
+  goOn();
+  expect(await open().resume(pipe, fork.runId)).toMatchObject(REFUSED);
+  expect(stolen(root)).toBe("nothing");
+});
+
 test("nor after the run was resumed", async () => {
   const { root, pipe, open, waiting, goOn } = makingRun();
   const first = open();
@@ -328,6 +387,18 @@ test("nor after the run was resumed", async () => {
   goOn();
   expect(await open().resume(pipe, run.runId)).toMatchObject(REFUSED);
   expect(stolen(root)).toBe("nothing");
+});
+
+test("a fork with allowChanged starts such an agent, once a person has checked its program", async () => {
+  const { root, pipe, open, goOn } = makingRun();
+  goOn();
+  const session = open();
+  const run = session.start(pipe, {});
+  expect(await run).toMatchObject(REFUSED);
+  expect(await session.fork(pipe, run.runId, { from: "agent#1" })).toMatchObject(REFUSED);
+  expect(stolen(root)).toBe("nothing");
+  await session.fork(pipe, run.runId, { from: "agent#1", allowChanged: true });
+  expect(stolen(root)).toBe("key-0123456789abcdef");
 });
 
 test.skipIf(!hasWall())("a link that a sandboxed command replaced by a folder is moved away", async () => {

@@ -1,5 +1,6 @@
 import { defineTool, done, type Json, type Pipeline, pipeline, stage, to } from "@sluice/core";
-import { type ResolvedModel, replayRun, type ScriptedTurn } from "@sluice/stages";
+import { forkPointsOf } from "@sluice/core/host";
+import { type ResolvedModel, type RunHandle, replayRun, type ScriptedTurn, subPipeline } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { dataOf, eventsOf, eventually, session } from "../support/run-kit.ts";
@@ -121,6 +122,35 @@ describe("an agent that a person interrupts", () => {
       status: "completed",
       stages: [{ status: "cancelled", partial: "Starting." }, { status: "completed" }],
     });
+  });
+
+  test("in a fork that begins inside a child stops, however often that child was interrupted before", async () => {
+    const outer = pipeline({
+      id: "outer",
+      input: z.object({ task: z.string() }),
+      pipelines: { two },
+      stages: { sub: subPipeline({ pipeline: "two", of: two, input: { task: "t" } }) },
+      initial: "sub",
+      next: { sub: () => done("ok") },
+    });
+    let interrupts: RunHandle<unknown> | undefined;
+    const model = talker(async ({ stage: name, runId = "" }) => {
+      const now = interrupts;
+      if (now === undefined || !runId.startsWith(now.runId) || name !== (now === first ? "plan" : "build"))
+        return submit;
+      interrupts = undefined;
+      await now.interrupt();
+      return await new Promise(() => undefined);
+    });
+    const live = session({ model });
+    const first = live.start(outer, task);
+    interrupts = first;
+    expect(await first).toMatchObject({ status: "suspended" });
+    expect(await live.resume(outer, first.runId)).toMatchObject({ status: "completed" });
+    const points = forkPointsOf(await live.host.journal(first.runId)).map(({ executionId }) => executionId);
+    const forked = live.fork(outer, first.runId, { from: points.find((point) => point.startsWith("build#1")) ?? "" });
+    interrupts = forked;
+    expect(await forked).toMatchObject({ status: "suspended" });
   });
 
   test("that waits for a person loses its open request with the interruption", async () => {

@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { backToInterrupted, fork, invoke, type Json, pipeline, type Subject } from "@sluice/core";
 import { forkPointsOf, verifyJournal } from "@sluice/core/host";
+import { replayRun } from "@sluice/stages";
 import { expect, test } from "vitest";
-import { completed, json, noModel, session, tool, work } from "../support/run-kit.ts";
+import { completed, json, noModel, session, tool, work, workExecutor } from "../support/run-kit.ts";
 
 // A run is forked before any execution of its children: in branches, in branches of branches, in other pipelines, in handlers.
 
@@ -124,8 +125,26 @@ test.each(FORKS)("a fork before %s does what follows again, and nothing else, an
   const forked = await live.fork(all, runId, { from });
   expect(worked).toEqual(works);
   expect(forked).toMatchObject({ status: "completed", output: "output" in whole ? whole.output : undefined });
-  expect(verifyJournal(await live.host.journal(forked.runId)).faults).toEqual([]);
+  const journals = await live.host.journal(forked.runId);
+  expect(verifyJournal(journals).faults).toEqual([]);
+  const report = await replayRun(all, journals, { env: {}, executors: [workExecutor], tools: [touch] });
+  expect([report.divergence?.message, report.status]).toEqual([undefined, "completed"]);
 });
+
+test.each([
+  ["format#1:style", false],
+  ["join#1", true],
+])(
+  "the replay of a fork before %s decides again what its children did since, and nothing that was copied: %s",
+  async (from, same) => {
+    const { all, live } = scene();
+    const { runId } = await live.run(all, {});
+    const forked = await live.fork(all, runId, { from });
+    const hooked = { env: {}, executors: [workExecutor], tools: [touch], onCall: () => ({ veto: "not now" }) };
+    const { identical } = await replayRun(all, await live.host.journal(forked.runId), hooked);
+    expect(identical).toBe(same);
+  },
+);
 
 test("an execution inside a child that is named without its key is refused with its whole name", async () => {
   const { all, live } = scene();

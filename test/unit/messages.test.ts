@@ -1,6 +1,7 @@
 import { done, fanOut, type Json, pipeline, type RunLimits, stage, to } from "@sluice/core";
+import { forkPointsOf } from "@sluice/core/host";
 import { REDACTION_MARKER } from "@sluice/core/runtime";
-import { type ScriptedTurn, sendMessage, transcriptEntries } from "@sluice/stages";
+import { type ScriptedTurn, sendMessage, subPipeline, transcriptEntries } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { dataOf, eventsOf, eventually, session, tool, twoHosts } from "../support/run-kit.ts";
@@ -203,6 +204,38 @@ describe("a run that is resumed", () => {
       [3, "while it slept"],
     ]);
   });
+});
+
+test("a fork that begins inside a child reads each message to that child, whatever the original run has read", async () => {
+  const inner = pipeline({
+    id: "inner",
+    input: z.object({}),
+    stages: { a: worker(), b: worker() },
+    initial: "a",
+    next: { a: () => to("b"), b: () => done("ok") },
+  });
+  const outer = pipeline({
+    id: "outer",
+    input: z.object({}),
+    pipelines: { inner },
+    stages: { sub: subPipeline({ pipeline: "inner", of: inner, input: {} }) },
+    initial: "sub",
+    next: { sub: () => done("ok") },
+  });
+  const model = talker(async ({ stage: name, turn, runId = "" }) => {
+    const says = runId.startsWith(first.runId) ? "a" : "b";
+    if (turn === 0 && name === says) await sendMessage(live.host, runId, `to ${name}`, "me");
+    return turn === 0 ? look : finish();
+  });
+  const live = session({ model, tools: [reader] });
+  const first = live.start(outer, {});
+  await first;
+  const [from = ""] = forkPointsOf(await live.host.journal(first.runId)).flatMap(({ executionId }) =>
+    executionId.startsWith("b#1") ? [executionId] : [],
+  );
+  expect(await live.fork(outer, first.runId, { from })).toMatchObject({ status: "completed" });
+  const last = model.heard.at(-1);
+  expect(last === undefined ? [] : heardBy(last)).toEqual(["assistant", "tool", "says to b"]);
 });
 
 describe("what a message may hold", () => {

@@ -23,6 +23,7 @@ import {
 import type { ProjectNeeds } from "../agent/agent-spec.ts";
 import { isLowered } from "../sandbox/session-sandbox.ts";
 import type { Sandbox, SandboxMode } from "../tools/sandbox.ts";
+import type { ChangeOptions } from "./pipeline-changes.ts";
 
 /** Increased when older journals can no longer be read. */
 export const JOURNAL_VERSION = 2;
@@ -134,7 +135,7 @@ export interface RunRules extends Pick<AnswerRuleOptions, "any" | "unwalled"> {
   readonly wall?: string;
   /** Whether a pipeline was made during the run. */
   readonly hasMade?: boolean;
-  /** Files from which its agents start and that were not there when it began. */
+  /** Files from which its agents start and that were not there when it began, unless changes are allowed. */
   readonly missing?: readonly string[];
 }
 export interface RecordedRules extends RunRules {
@@ -144,8 +145,12 @@ export interface RecordedRules extends RunRules {
   readonly secrets: ReadonlySet<string>;
 }
 
-/** How a recorded run treats answers from other processes, where its commands ran, and what its sessions declared. */
-export function recordedRules({ data }: SluiceEvent, journals: readonly RunJournal[]): RecordedRules {
+/** How a recorded run that continues treats answers from other processes, where its commands ran, and what its sessions declared. */
+export function recordedRules(
+  { data }: SluiceEvent,
+  journals: readonly RunJournal[],
+  { allowChanged }: ChangeOptions,
+): RecordedRules {
   const events = journals.flatMap(({ runId, records }) =>
     records.flatMap((record) => (TELLS_WALL.test(record.events) ? readEvents(runId, record) : [])),
   );
@@ -155,7 +160,7 @@ export function recordedRules({ data }: SluiceEvent, journals: readonly RunJourn
     unwalled: startedUnsandboxed(events, false),
     ...(typeof wall === "string" ? { wall } : {}),
     hasMade: events.some(({ type, data: { made } }) => type === "run.started" && made !== undefined),
-    missing: missingIn(events),
+    missing: allowChanged === true ? [] : missingIn(events),
     allow: allowIn(events),
     secrets: new Set(events.flatMap((event) => secretsIn(event))),
   };
@@ -163,23 +168,26 @@ export function recordedRules({ data }: SluiceEvent, journals: readonly RunJourn
 
 /** The files that were missing when the run last began, with those of its earlier lives unless that allowed changes. */
 function missingIn(events: readonly SluiceEvent[]): readonly string[] {
-  const last = events.findLast(({ type, data: { missing } }) => TELLS_MISSING.has(type) && missing !== undefined);
-  const missing = last?.data.missing;
+  const lives = [...ownEvents(events).toReversed(), ...events.slice(0, 1)];
+  const missing = lives.find(({ type, data }) => BEGINS_LIFE.has(type) && data.missing !== undefined)?.data.missing;
   return isTexts(missing) ? missing : [];
 }
 
-const TELLS_MISSING = new Set(["run.started", "run.resumed"]);
+const BEGINS_LIFE = new Set(["run.started", "run.resumed"]);
 
 /** The names of secret variables that a start or a resume declares. */
 function secretsIn({ type, data: { secrets } }: SluiceEvent): readonly string[] {
-  if ((type !== "run.started" && type !== "run.resumed") || !Array.isArray(secrets)) return [];
+  if (!BEGINS_LIFE.has(type) || !Array.isArray(secrets)) return [];
   return secrets.filter((name: Json) => typeof name === "string");
 }
 
-/** A fork's own list is in its start, before the records that it copied. */
+/** What a run recorded itself. A fork's own start is not among them: it comes before the records that it copied. */
+function ownEvents(events: readonly SluiceEvent[]): readonly SluiceEvent[] {
+  return events.slice(events.findLastIndex(({ type }) => type === "run.forked") + 1);
+}
+
 function allowIn(events: readonly SluiceEvent[]): Json {
-  const own = events.slice(events.findLastIndex(({ type }) => type === "run.forked") + 1);
-  return [...own.toReversed(), ...events].find(({ data }) => data.allow !== undefined)?.data.allow ?? [];
+  return [...ownEvents(events).toReversed(), ...events].find(({ data }) => data.allow !== undefined)?.data.allow ?? [];
 }
 
 /** The sandbox that an event names: that of a session's commands, or that of one command. */

@@ -92,6 +92,15 @@ function identityOf(stats: BigIntStats): string {
   return `${stats.dev}:${stats.ino}${made}`;
 }
 
+/**
+ * The same for what is compared over a longer time: a new file may have the inode of one that was removed. It also changes if an
+ * overlay file system copies a file.
+ */
+export function instanceAt(path: string): string | undefined {
+  const stats = statsOf(path);
+  return stats === undefined ? undefined : `${identityOf(stats)}:${stats.birthtimeNs}`;
+}
+
 /** The folders and links in a folder whose names are no text. No search enters them, so they are obeyed as a whole. */
 function withoutText(folder: string): readonly Mark[] {
   const entries = withFallback(() => readdirSync(folder, { withFileTypes: true, encoding: "buffer" }), []);

@@ -1,7 +1,8 @@
 import { constants as system } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
+import { isSluiceError, type Json, SluiceError, systemClock } from "@sluice/core";
+import { isSameJson } from "@sluice/core/runtime";
 import { type ProcessEnd, type ProcessOptions, runProcess, SHELLS } from "../tools/bash/process.ts";
 import { certainPath } from "../tools/files/closed-folders.ts";
 import { contains, isProgram, linksOn, realPath } from "../tools/files/paths.ts";
@@ -19,7 +20,7 @@ import { isObeyed, moveAway, obeyedBefore, refuseLeft, type WatchedPaths } from 
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
 import { callsElsewhere, recordCall, startOf } from "./command-records.ts";
-import { folderMarks, identityAt, type Mark } from "./folder-marks.ts";
+import { folderMarks, instanceAt, type Mark } from "./folder-marks.ts";
 import { type MissingSandbox, noProgram, noProof } from "./missing-sandbox.ts";
 import { obeyedPaths, type SandboxedRepository, sandboxedRepository } from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
@@ -266,13 +267,14 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const marks = await marksOf(plan);
     const facts = protectedFindings(wall, program, plan);
     const args = wallArguments(wall, facts, marks, { status: false });
-    const obeyed = marks.filter(isObeyed).map(({ path }) => path);
-    const paths = [...plan.readOnly, ...plan.absent, ...(facts.repository?.fixed ?? []), ...obeyed];
-    const guarded = new Map(paths.map((path) => [path, identityAt(path)]));
+    const first = guarded(facts, marks);
     return {
       file: wall.program,
       args: [...args, program.file, ...program.args],
-      isIntact: () => [...guarded].every(([path, was]) => was === undefined || identityAt(path) === was),
+      isIntact: async () => {
+        const repository = repositoryOf(plan, facts.home);
+        return isSameJson(guarded({ plan, repository }, await search(plan)), first);
+      },
     };
   };
 
@@ -336,6 +338,15 @@ function repositoryOf(plan: SandboxPlan, home: string | undefined): SandboxedRep
   const areas = ["", ...plan.reads, ...plan.writes].map((path) => resolve(plan.root, path));
   for (const path of [...plan.absent, ...plan.readOnly, join(plan.root, ".sluice")]) certainPath(path, areas);
   return sandboxedRepository(plan.root, home);
+}
+
+/** What a program that has started must not see or change, each with what is there. */
+function guarded({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repository">, marks: readonly Mark[]): Json {
+  const { fixed = [], awaited = [], outside = [] } = repository ?? {};
+  // Without sockets, since a server may make its own.
+  const obeyed = marks.filter(isObeyed).map(({ path }) => path);
+  const paths = [...plan.readOnly, ...plan.absent, ...fixed, ...awaited, ...outside, ...obeyed];
+  return paths.map((path) => [path, instanceAt(path) ?? ""]);
 }
 
 function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repository">): WatchedPaths {

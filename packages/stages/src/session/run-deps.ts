@@ -435,7 +435,7 @@ function startedAsFound(model: ResolvedModel, missing: (runId: string) => readon
   const refuseMade = (runId: string): void => {
     const made = missing(runId).find((file) => existsSync(file));
     if (made === undefined) return;
-    const message = `${made}, from which an agent starts, was made during the run; check it, and start the run again, or resume it with allowChanged (--allow-changed)`;
+    const message = `${made}, from which an agent starts, was made during the run; check it, then start the run again, or fork it from this state with allowChanged (--allow-changed)`;
     throw new SluiceError("Session", "agent_changed", message);
   };
   return {

@@ -176,8 +176,7 @@ export function createSession(options: SessionOptions): Session {
     refuseWorkspaceMismatch(runId, started, preparation);
     refuseLowerSandbox(runId, started, preparation);
     const comparison = comparePipeline(spec, runId, journals, options, preparation.clean);
-    const rules = recordedRules(started, journals);
-    return { journals, comparison, rules: options.allowChanged === true ? { ...rules, missing: [] } : rules };
+    return { journals, comparison, rules: recordedRules(started, journals, options) };
   };
 
   const resume = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
@@ -233,7 +232,7 @@ export function createSession(options: SessionOptions): Session {
     refuseLowerSandbox(of, from, preparation);
     const { boundary, past } = forkPointBefore(journals, options.from);
     const comparison = comparePipeline(spec, of, past, options, preparation.clean);
-    const rules = recordedRules(from, journals);
+    const rules = recordedRules(from, journals, options);
     const run = await preparation.of(spec, runId, rules, past);
     const changed = comparison.withTools(run.deps);
     refuseUnpricedRecords(spec, of, recordedCosts(spec, past, costInValue));

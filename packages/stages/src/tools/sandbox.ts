@@ -89,8 +89,11 @@ export interface Sandbox {
 export interface SandboxedProgram {
   readonly file: string;
   readonly args: readonly string[];
-  /** Whether all that it must not change is still what it was: a file that is replaced from outside is not protected any more. */
-  isIntact(): boolean;
+  /**
+   * Whether all that it must not see or change is still what it was: a file that was replaced from outside is not protected any
+   * more, and one that was made since never was. Throws `sandbox_failed` if something in the workspace cannot be protected.
+   */
+  isIntact(): Promise<boolean>;
 }
 
 /** What work returned, and what was moved away after it. */

@@ -142,9 +142,20 @@ class Copier {
     const own = this.#copy.runId + runId.slice(this.#copy.of.length);
     this.#names.set(runId, own);
     const below = (this.#below.get(runId) ?? []).flatMap((child) => this.#child(child, own));
-    const chain = chained(own, this.#linked(records));
-    const last = chain.records.find(isEnd);
+    const drafts = this.#linked(records);
+    const last = records.find(isEnd);
     const end = last === undefined ? undefined : readEnd(last);
+    // It continues: signals that its copied steps took were sent to the other run.
+    if (end === undefined)
+      drafts.push(
+        lifecycleRecord(
+          records.length,
+          LIFECYCLE_STEP.forked,
+          this.#moment.incarnation,
+          writeEvents([], this.#moment.now),
+        ),
+      );
+    const chain = chained(own, drafts);
     this.#names.set(claimed.head, chain.head);
     this.#ends.set(claimed.head, { ...end, head: chain.head });
     const createdAt = atOf(runId, records[0]) ?? this.#moment.now;

@@ -26,10 +26,11 @@ export function readRecordedRuns(journals: readonly RunJournal[]): ReadonlyMap<s
   const root = journals.find(({ parentId }) => parentId === undefined);
   const forkedAt = root?.records.findLastIndex(isForked) ?? -1;
   const ownIncarnations = new Set(root?.records.slice(Math.max(0, forkedAt)).map(({ incarnation }) => incarnation));
-  const ownOf = ({ parentId, records: [start, ...rest] }: RunJournal): number => {
+  const ownOf = ({ parentId, records }: RunJournal): number => {
     if (parentId === undefined) return forkedAt + 1;
-    // A copied sibling was started by no process of this run.
-    return start === undefined || ownIncarnations.has(start.incarnation) ? 0 : rest.length + 1;
+    // What was copied was written by no process of this run.
+    const first = records.findIndex(({ incarnation }) => ownIncarnations.has(incarnation));
+    return first === -1 ? records.length : first;
   };
   return new Map(journals.map((journal) => [journal.runId, readRecordedRun(journal, ownOf(journal))]));
 }

@@ -157,7 +157,7 @@ export function createLink(options: LinkOptions, first: McpStart): Link {
     },
     use: async (work) => {
       for (;;) {
-        const isWhole = connection === undefined || held?.isIntact() !== false;
+        const isWhole = connection === undefined || (await held?.isIntact()) !== false;
         if (confining === undefined && isWhole) break;
         await (confining ?? endOnce());
       }
