@@ -23,7 +23,6 @@ import {
 import type { ProjectNeeds } from "../agent/agent-spec.ts";
 import { isLowered } from "../sandbox/session-sandbox.ts";
 import type { Sandbox, SandboxMode } from "../tools/sandbox.ts";
-import type { ChangeOptions } from "./pipeline-changes.ts";
 
 /** Increased when older journals can no longer be read. */
 export const JOURNAL_VERSION = 2;
@@ -149,7 +148,7 @@ export interface RecordedRules extends RunRules {
 export function recordedRules(
   { data }: SluiceEvent,
   journals: readonly RunJournal[],
-  { allowChanged }: ChangeOptions,
+  { allowChanged = false }: { readonly allowChanged?: boolean },
 ): RecordedRules {
   const events = journals.flatMap(({ runId, records }) =>
     records.flatMap((record) => (TELLS_WALL.test(record.events) ? readEvents(runId, record) : [])),
@@ -160,7 +159,7 @@ export function recordedRules(
     unwalled: startedUnsandboxed(events, false),
     ...(typeof wall === "string" ? { wall } : {}),
     hasMade: events.some(({ type, data: { made } }) => type === "run.started" && made !== undefined),
-    missing: allowChanged === true ? [] : missingIn(events),
+    missing: allowChanged ? [] : missingIn(events),
     allow: allowIn(events),
     secrets: new Set(events.flatMap((event) => secretsIn(event))),
   };
