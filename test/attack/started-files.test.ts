@@ -335,6 +335,17 @@ test("an agent whose program was made during the run is not started, even if ano
   expect(await other).toMatchObject({ status: "failed" });
 });
 
+test("nor if a resume that would allow it is refused meanwhile", async () => {
+  const { pipe, open, waiting, goOn } = makingRun();
+  const session = open();
+  const run = session.start(pipe, {});
+  await waiting;
+  await expect(session.resume(pipe, run.runId, { allowChanged: true })).rejects.toMatchObject({ class: "Host" });
+  await session.tools(pipe, { resumes: run.runId, allowChanged: true });
+  goOn();
+  expect(await run).toMatchObject(REFUSED);
+});
+
 test("nor if it was missing when a later life of the run began", async () => {
   const { root, pipe, open, waiting, goOn } = makingRun();
   const [first, second] = [open(), open()];

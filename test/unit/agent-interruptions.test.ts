@@ -3,6 +3,7 @@ import { forkPointsOf } from "@sluice/core/host";
 import { type ResolvedModel, type RunHandle, replayRun, type ScriptedTurn, subPipeline } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { answerFrom } from "../support/people-kit.ts";
 import { dataOf, eventsOf, eventually, session } from "../support/run-kit.ts";
 import { finish, modelFrom, part } from "../support/stream-model.ts";
 import { type Heard, talker } from "../support/talker.ts";
@@ -122,6 +123,38 @@ describe("an agent that a person interrupts", () => {
       status: "completed",
       stages: [{ status: "cancelled", partial: "Starting." }, { status: "completed" }],
     });
+  });
+
+  test("in a child that has ended since is not interrupted again by the same person's word, whatever the run waits for", async () => {
+    const inner = one();
+    const outer = pipeline({
+      id: "outer",
+      input: z.object({ task: z.string() }),
+      pipelines: { one: inner },
+      stages: { sub: subPipeline({ pipeline: "one", of: inner, input: task }), ask: worker(["AskUser"]) },
+      initial: "sub",
+      next: { sub: () => to("ask"), ask: () => done("ok") },
+    });
+    let isFirst = true;
+    const model = talker(async ({ stage: name, turn }) => {
+      if (name === "ask" && turn === 0) return { calls: [{ tool: "AskUser", input: { question: "Which one?" } }] };
+      if (!isFirst) return submit;
+      isFirst = false;
+      await handle.interrupt();
+      return await new Promise(() => undefined);
+    });
+    const live = session({ model, wait: 1_000 });
+    const handle = live.start(outer, task);
+    expect(await handle).toMatchObject({ status: "suspended", reason: "interrupted" });
+    const waiting = live.resume(outer, handle.runId);
+    await eventually(() => live.clock.waiting() === 1);
+    live.clock.turn(1_000);
+    expect(await waiting).toMatchObject({ status: "suspended", reason: "waiting" });
+    const [request] = await live.host.requests(handle.runId);
+    if (request === undefined) throw new Error("nothing is asked");
+    await answerFrom(live.host, request, { kind: "value", value: "this one" });
+    expect(await live.resume(outer, handle.runId)).toMatchObject({ status: "completed" });
+    expect(dataOf(await eventsOf(live.host, handle.runId), "execution.interrupted")).toHaveLength(1);
   });
 
   test("in a fork that begins inside a child stops, however often that child was interrupted before", async () => {

@@ -31,7 +31,7 @@ interface Kept {
 }
 function kept(all: readonly RecordDraft[], row: Partial<RunRow> = {}, keep = chain("r1", all)): Kept {
   const claimed = { records: keep.length, head: keep.at(-1)?.hash ?? "" };
-  const store = changed(createMemoryJournals().connect(), { records: () => keep });
+  const store = changed(createMemoryJournals().connect(), { records: () => keep, signals: () => [] });
   return { records: keep, store, row: { runId: "r1", rootId: "r1", createdAt: 1, input: null, ...claimed, ...row } };
 }
 async function refusal(promise: Promise<unknown>): Promise<readonly unknown[]> {

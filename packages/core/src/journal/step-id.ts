@@ -319,7 +319,7 @@ export function isEnd(record: Pick<JournalRecord, "phase" | "stepId">): boolean 
 }
 
 /** The end that a run's last record holds; undefined for any other record, and for one that cannot be read. */
-export function readEnd(record: JournalRecord): RunEnd | undefined {
+export function readEnd(record: Pick<JournalRecord, "phase" | "stepId" | "value">): RunEnd | undefined {
   const read = isEnd(record) ? parseJson(record.value) : undefined;
   if (read?.ok !== true) return undefined;
   const status = END_STATUSES.find((known) => known === field(read.value, "status"));

@@ -199,6 +199,13 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   /** Files from which agents of a run start and that were not there when it began, by the id of the run. */
   const missingByRun = new Map<string, readonly string[]>();
+  /** Takes effect once the run begins, since a resume may be refused. */
+  const knowing =
+    (runId: string, missing: readonly string[], program: RunProgram): RunProgram =>
+    (steps, input) => {
+      missingByRun.set(runId, missing);
+      return program(steps, input);
+    };
   const agentModels = new Map<ResolvedModel, ResolvedModel>();
   const modelOf = async (state: string, named?: string): Promise<ResolvedModel> => {
     const model = await models.of(state, named);
@@ -288,8 +295,6 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const all = [...byState.values()].flat();
     const usable = demands.later.length === 0 ? all : [...all, ...(await laterModels(demands))];
     const missing = [...new Set([...recordedMissing, ...missingFiles(usable, root)])];
-    if (missing.length > 0) missingByRun.set(runId, missing);
-    else missingByRun.delete(runId);
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
     if (declared.size > 0) refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
@@ -352,7 +357,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       secrets: names,
       /** `recorded` is what a resumed run has used already. */
       program: (recorded?: RecordedCosts): RunProgram => {
-        const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, recorded), states);
+        const own = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, recorded), states);
+        const program = missing.length > 0 || missingByRun.has(runId) ? knowing(runId, missing, own) : own;
         return watched?.program(program, spec, recorded !== undefined) ?? program;
       },
       /** The data of `run.started`, which is all that resuming needs. `more` are members for what starts it. */

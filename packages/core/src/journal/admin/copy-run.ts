@@ -143,22 +143,16 @@ class Copier {
     this.#names.set(runId, own);
     const below = (this.#below.get(runId) ?? []).flatMap((child) => this.#child(child, own));
     const drafts = this.#linked(records);
-    const last = records.find(isEnd);
+    const last = drafts.find(isEnd);
     const end = last === undefined ? undefined : readEnd(last);
+    const { incarnation, now } = this.#moment;
     // It continues: signals that its copied steps took were sent to the other run.
     if (end === undefined)
-      drafts.push(
-        lifecycleRecord(
-          records.length,
-          LIFECYCLE_STEP.forked,
-          this.#moment.incarnation,
-          writeEvents([], this.#moment.now),
-        ),
-      );
+      drafts.push(lifecycleRecord(records.length, LIFECYCLE_STEP.forked, incarnation, writeEvents([], now)));
     const chain = chained(own, drafts);
     this.#names.set(claimed.head, chain.head);
     this.#ends.set(claimed.head, { ...end, head: chain.head });
-    const createdAt = atOf(runId, records[0]) ?? this.#moment.now;
+    const createdAt = atOf(runId, records[0]) ?? now;
     const row = { runId: own, rootId: this.#copy.runId, parentId, createdAt, input };
     return [{ row, ...chain, ...(end === undefined ? {} : { end }) }, ...below];
   }

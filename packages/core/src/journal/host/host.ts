@@ -116,7 +116,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
         return endedTask(runId, end);
       }
       const events = [{ type: "run.resumed" as const, data: { ...said, incarnation: at.incarnation } }];
-      await appendRecord(store, at, lifecycleRecord(LIFECYCLE_STEP.resume, events), clock);
+      const value = resumed.interruptions === 0 ? "" : String(resumed.interruptions);
+      await appendRecord(store, at, lifecycleRecord(LIFECYCLE_STEP.resume, events, value), clock);
       return begin(at, resumed, program);
     } catch (thrown) {
       await releaseAfterError(runId);
@@ -125,7 +126,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   };
   const begin = (
     at: RunPosition,
-    resumed: Pick<ResumeState, "recorded" | "input"> & Partial<Pick<ResumeState, "stopped">>,
+    resumed: Pick<ResumeState, "recorded" | "input"> & Partial<Pick<ResumeState, "interruptions">>,
     program: RunProgram,
   ): RunTask => {
     const task = new RunTree(services, program, at, resumed);

@@ -23,13 +23,13 @@ export class Interruptions {
   #interrupted: Set<InterruptibleProgram> | undefined;
   readonly #suspend: () => void;
   #received: readonly ReceivedSignal[] = [];
-  /** How many of the received ones were carried out; `all`: those of before the resume. */
-  #handled: number | "all";
+  /** How many of the received ones were carried out. */
+  #handled: number;
   /** Whether one was received and not carried out. A field, since every step reads it. */
   pending = false;
   #isSuspending = false;
 
-  constructor(handled: 0 | "all", suspend: () => void) {
+  constructor(handled: number, suspend: () => void) {
     this.#handled = handled;
     this.#suspend = suspend;
   }
@@ -46,22 +46,14 @@ export class Interruptions {
 
   /** All that the root has received so far. */
   receive(signals: readonly ReceivedSignal[]): void {
-    if (this.#handled === "all") this.#handled = signals.length;
     this.#received = signals;
     this.pending = signals.length > this.#handled;
     this.check();
   }
 
-  /** Recovery has read that the first `count` were carried out. */
-  handled(count: number): void {
-    if (this.#handled === "all") return;
-    this.#handled = Math.max(this.#handled, count);
-    this.pending = this.#received.length > this.#handled;
-  }
-
   /** Interrupts what can be interrupted, if that was asked for and all programs have read their recorded steps. */
   check(): void {
-    if (!this.pending || this.#handled === "all") return;
+    if (!this.pending) return;
     const programs = [...this.#programs];
     if (programs.some(({ recovering }) => recovering)) return;
     const interruption = merged(this.#received.slice(this.#handled), this.#received.length);

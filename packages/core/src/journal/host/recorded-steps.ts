@@ -1,11 +1,12 @@
 import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import { checkAlone, checkChain } from "../audit/verify.ts";
-import { readCost } from "../record.ts";
+import { interruptionIn, readCost } from "../record.ts";
 import type { JournalRecord, RunJournal, SiblingEnd, StepCall } from "../seam.ts";
 import { childKeys, isEnd, isLifecycle, LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
-import { journalOf } from "../store/read-runs.ts";
+import { journalOf, readJournal } from "../store/read-runs.ts";
+import { INTERRUPTION_SIGNAL } from "./interruptions.ts";
 
 /** The records of one step. */
 export interface RecordedStep {
@@ -31,7 +32,7 @@ export const NO_RECORDED_STEPS: RecordedSteps = { left: false, take: () => undef
 
 function recordedSteps(runId: string, records: readonly JournalRecord[]): RecordedSteps {
   const steps = new Map<number, RecordedStep>();
-  const own = records.findLastIndex((record) => isLifecycle(record) && record.stepId === LIFECYCLE_STEP.forked);
+  const own = forkedAt(records);
   for (const [index, record] of records.entries()) {
     if (isLifecycle(record)) continue;
     const { ordinal, stepId, phase } = record;
@@ -84,8 +85,8 @@ export interface ResumeState {
   readonly head: string;
   /** Whether it may have children. */
   readonly forked: boolean;
-  /** Whether it was suspended because it had to stop, and not because it waits. */
-  readonly stopped: boolean;
+  /** How many of the interruptions that it has received were carried out. */
+  readonly interruptions: number;
 }
 
 /**
@@ -113,10 +114,44 @@ export async function loadForResume(
   if (records.some(isEnd)) throw damaged(runId, "its journal has an end, and its row has none");
   const forked = records.some((record) => childKeys(record) !== undefined);
   if (read !== undefined && forked && !(await areCurrent(store, runId, read))) throw continuedElsewhere(runId);
-  const last = records.at(-1);
-  const stopped = last?.stepId === LIFECYCLE_STEP.suspend && last.events.includes('"reason":"interrupted"');
   const input: Json = JSON.parse(start.value);
-  return { recorded: recordedSteps(runId, records), input, seq: records.length, head, forked, stopped };
+  const interruptions = await carriedOut(store, runId, records, read);
+  return { recorded: recordedSteps(runId, records), input, seq: records.length, head, forked, interruptions };
+}
+
+/**
+ * How many interruptions of a run were carried out: all that it received if one of them, or anything else, stopped it; otherwise what
+ * its own records say, and those of its children.
+ */
+async function carriedOut(
+  store: JournalStore,
+  runId: string,
+  records: readonly JournalRecord[],
+  read: readonly RunJournal[] | undefined,
+): Promise<number> {
+  const received = await store.signals(runId, INTERRUPTION_SIGNAL);
+  if (received.length === 0) return 0;
+  const last = records.at(-1);
+  if (last?.stepId === LIFECYCLE_STEP.suspend && last.events.includes('"reason":"interrupted"')) return received.length;
+  let most = 0;
+  const own = ownIncarnations(records);
+  for (const journal of read ?? (await readJournal(store, runId)))
+    for (const record of journal.records) {
+      if (!own.has(record.incarnation)) continue;
+      const resumed = isLifecycle(record) && record.stepId === LIFECYCLE_STEP.resume ? Number(record.value) : 0;
+      most = Math.max(most, resumed, interruptionIn(journal.runId, record)?.count ?? 0);
+    }
+  return most;
+}
+
+/** The processes that worked on a root, and none of those that wrote what it copied from another run. */
+export function ownIncarnations(records: readonly JournalRecord[]): ReadonlySet<string> {
+  return new Set(records.slice(Math.max(0, forkedAt(records))).map(({ incarnation }) => incarnation));
+}
+
+/** Where the last record stands that ends copied ones; -1 if nothing was copied. */
+export function forkedAt(records: readonly JournalRecord[]): number {
+  return records.findLastIndex((record) => isLifecycle(record) && record.stepId === LIFECYCLE_STEP.forked);
 }
 
 /** Whether a run's children have recorded nothing since the journals were read: they can without a record of their root. */

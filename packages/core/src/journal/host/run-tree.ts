@@ -94,15 +94,15 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     {
       recorded,
       input,
-      stopped = false,
-    }: Pick<ResumeState, "recorded" | "input"> & Partial<Pick<ResumeState, "stopped">>,
+      interruptions = 0,
+    }: Pick<ResumeState, "recorded" | "input"> & Partial<Pick<ResumeState, "interruptions">>,
   ) {
     this.runId = at.runId;
     this.#host = host;
     this.#program = program;
     this.#at = at;
     // Its result says how it was suspended.
-    this.interruptions = new Interruptions(stopped ? "all" : 0, () => void this.suspend("interrupted").catch(ignore));
+    this.interruptions = new Interruptions(interruptions, () => void this.suspend("interrupted").catch(ignore));
     // Not an async function, which would take more memory while the run waits.
     this.settled = this.work(this.#root, at, recorded, input).then(
       ({ status, value }) => this.#close({ end: { status, value } }),

@@ -321,7 +321,6 @@ export class ProgramRunner implements StepRunner {
   #interruptedBefore(done: JournalRecord): void {
     const interruption = interruptionIn(this.runId, done);
     if (interruption === undefined) return;
-    if (!this.#copied) this.#run.tree.interruptions.handled(interruption.count);
     this.#callListener(interruption);
   }
 

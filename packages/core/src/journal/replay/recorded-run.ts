@@ -1,6 +1,6 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, parseJson, parseStoredJson } from "../../base/json.ts";
-import type { RecordedStep } from "../host/recorded-steps.ts";
+import { forkedAt, ownIncarnations, type RecordedStep } from "../host/recorded-steps.ts";
 import { readEvents } from "../record.ts";
 import type { JournalRecord, RunEnd, RunJournal } from "../seam.ts";
 import { isLifecycle, LIFECYCLE_STEP } from "../step-id.ts";
@@ -24,19 +24,15 @@ export interface RecordedRun {
 /** A run and its descendants by run id. Throws Host `journal_damaged` for records that no run writes. */
 export function readRecordedRuns(journals: readonly RunJournal[]): ReadonlyMap<string, RecordedRun> {
   const root = journals.find(({ parentId }) => parentId === undefined);
-  const forkedAt = root?.records.findLastIndex(isForked) ?? -1;
-  const ownIncarnations = new Set(root?.records.slice(Math.max(0, forkedAt)).map(({ incarnation }) => incarnation));
+  const { records: rootRecords = [] } = root ?? {};
+  const own = ownIncarnations(rootRecords);
   const ownOf = ({ parentId, records }: RunJournal): number => {
-    if (parentId === undefined) return forkedAt + 1;
+    if (parentId === undefined) return forkedAt(rootRecords) + 1;
     // What was copied was written by no process of this run.
-    const first = records.findIndex(({ incarnation }) => ownIncarnations.has(incarnation));
+    const first = records.findIndex(({ incarnation }) => own.has(incarnation));
     return first === -1 ? records.length : first;
   };
   return new Map(journals.map((journal) => [journal.runId, readRecordedRun(journal, ownOf(journal))]));
-}
-
-function isForked(record: JournalRecord): boolean {
-  return isLifecycle(record) && record.stepId === LIFECYCLE_STEP.forked;
 }
 
 /** Throws Host `journal_damaged` for records that no run writes. */
