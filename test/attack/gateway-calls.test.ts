@@ -84,8 +84,11 @@ describe("a grant", () => {
     clock.turn(PATIENCE);
     await first.answer;
     await approve(host);
-    const other = run.call({ tool: "Write", input: { ...EDIT, content: "three\n" } });
-    await until(() => folder.text("a.txt") === "two\n");
+    const made = () => run.call({ tool: "Write", input: { ...EDIT, content: "three\n" } });
+    // It did not know yet what the first one had done.
+    expect((await made().answer).output).toEqual({ code: "read_first" });
+    expect(folder.text("a.txt")).toBe("two\n");
+    const other = made();
     await until(() => run.now().status === "waiting");
     clock.turn(PATIENCE);
     expect((await other.answer).waiting?.question).toContain("Write");
@@ -372,8 +375,10 @@ describe("a native call", () => {
     const gone = new AbortController();
     const again = call("Write", write, gone.signal);
     gone.abort();
-    const retried = call("Write", write);
+    const early = call("Write", write);
     await again.verdict;
+    expect(await early.verdict).toMatchObject({ kind: "deny", text: expect.stringContaining("not_reported") });
+    const retried = call("Write", write);
     await until(() => run.now().status === "waiting");
     expect(await Promise.race([retried.verdict, tick()])).toBeUndefined();
   });
@@ -497,6 +502,18 @@ describe("a native call", () => {
     const { text } = await reading.answer;
     expect(text.length).toBeLessThan(1_000_000);
     expect((await leave(run, "READY")).ok).toBe(true);
+  });
+
+  test("that was granted, and not made again before its gateway stopped, was not run, and is asked about again", async () => {
+    const { write, granted, run, host, folder, clock } = await native();
+    await granted();
+    await run.close();
+    const again = await nativeRun(PLAN_FIRST, {
+      ...{ root: folder.root, host, wait: true, clock },
+      ...(run.runId === undefined ? {} : { resume: run.runId }),
+    });
+    again.call({ tool: "Write", input: write, native: true });
+    await until(() => again.now().status === "waiting");
   });
 
   test("is refused once its run is closed", async () => {

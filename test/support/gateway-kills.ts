@@ -3,6 +3,7 @@ import { createHost, createMemoryJournals, type MemoryJournals } from "@sluice/c
 import { type GatewayRun, openGatewayRun } from "@sluice/gateway";
 import { createSession, replayRun } from "@sluice/stages";
 import { expect } from "vitest";
+import { READ_FIRST } from "../../packages/gateway/src/run/words.ts";
 import { handClock } from "./hand-clock.ts";
 import { type Kill, killableHost } from "./long-runs.ts";
 import { eventsOf, tool } from "./run-kit.ts";
@@ -122,7 +123,7 @@ export async function liveWithAgent(life: AgentLife, kills: readonly Kill[] = []
       if (reply === undefined) return undefined;
       read.push(reply.text);
       if (read.length > MOST_CALLS) throw new Error(`the agent does not come to an end: ${read.slice(-4).join("\n")}`);
-      return reply.text;
+      return reply.text.startsWith(READ_FIRST) ? await made(step) : reply.text;
     };
     if (resumed === undefined || habit === "reads the state first") {
       const news = await made({ tool: "get_state", input: {} });

@@ -1,16 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { field, type Json } from "@sluice/core";
-import { digestOf } from "@sluice/core/runtime";
-import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall } from "./gateway-run-types.ts";
+import { digestOf, visible } from "@sluice/core/runtime";
+import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall, ReplyPart } from "./gateway-run-types.ts";
 import type { RecordedCallPlace } from "./recorded-calls.ts";
 import type { Thread } from "./transcripts.ts";
-import { TRANSITION } from "./words.ts";
+import { gatewayPart, lostAnswer, partsOf, RAN_BEFORE, READ_BEFORE, replyWith, TRANSITION } from "./words.ts";
 
 /** A call of the agent, from its arrival until a caller has its answer. */
 export interface CallInFlight {
   readonly id: string;
   readonly tool: string;
   readonly input: Json;
+  /** Which of the agent's own agents made it first; absent for the main one. */
+  readonly agent?: string;
   /** Undefined also if an earlier process took the call and it is not known whose program runs it. */
   native?: true;
   readonly isUnclear?: true;
@@ -37,7 +39,29 @@ type Progress =
   /** Its approval has been used, or is not valid any more. */
   | { readonly kind: "over" }
   /** While it has no caller, the answer waits for the same call made again. */
-  | { readonly kind: "answered"; readonly reply: CallReply };
+  | {
+      readonly kind: "answered";
+      readonly reply: CallReply /** Whether another answer has brought it. */;
+      isRead: boolean;
+    };
+
+export type AnsweredCall = CallInFlight & { readonly progress: { readonly kind: "answered" } };
+
+export function isAnswered(call: CallInFlight): call is AnsweredCall {
+  return call.progress.kind === "answered";
+}
+
+/** The answer to a call that is made again after it has ended. */
+export function replyAgain({ earlier, progress: { reply, isRead } }: AnsweredCall): CallReply {
+  const before = isRead ? READ_BEFORE : earlier === undefined ? undefined : RAN_BEFORE;
+  return before === undefined ? reply : replyWith(reply, [gatewayPart(before), ...partsOf(reply)]);
+}
+
+/** What an agent reads of a call whose answer no caller waited for. */
+export function newsOf(call: CallInFlight, reply: CallReply): readonly ReplyPart[] {
+  if (call.earlier !== undefined) return lostAnswer(call, reply);
+  return [gatewayPart(`Your earlier call of ${visible(call.tool)} has ended with this result:`), ...partsOf(reply)];
+}
 
 /** One who waits for the answer of a call. */
 export interface Caller {
@@ -49,7 +73,7 @@ export interface Caller {
 }
 
 /** A call as its agent makes it. */
-export type CallFacts = Pick<AgentCall, "tool" | "input" | "native">;
+export type CallFacts = Pick<AgentCall, "tool" | "input" | "native" | "agent">;
 
 export function newCall(call: CallFacts & Pick<CallInFlight, "isUnclear" | "isAdopted">): CallInFlight {
   return {
@@ -87,11 +111,6 @@ export function passApproval({ caller, progress }: CallInFlight): void {
   if (caller === undefined || progress.kind !== "handed") return;
   caller.disarm();
   caller.allow(progress.input);
-}
-
-/** A call of an earlier process that no caller has made again. */
-export function isLeft({ earlier, caller }: CallInFlight): boolean {
-  return earlier !== undefined && caller === undefined;
 }
 
 export function newCaller(): Caller {

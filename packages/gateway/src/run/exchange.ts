@@ -1,37 +1,43 @@
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import type { Clock, GuardHook, Interactor, Json, ToolCall, ToolResult } from "@sluice/core";
-import { messageOf, visible } from "@sluice/core/runtime";
+import { messageOf } from "@sluice/core/runtime";
 import { AGENT_GONE } from "@sluice/stages/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import {
+  type AnsweredCall,
   type Caller,
   type CallFacts,
   type CallInFlight,
   endApproval,
-  isLeft,
+  isAnswered,
   keyOfCall,
   newCall,
   newCaller,
+  newsOf,
   passApproval,
+  replyAgain,
   withdraw,
 } from "./call-in-flight.ts";
 import type { AgentCall, CallReply, OpenQuestion, PendingCall, ReplyPart } from "./gateway-run-types.ts";
 import { createOpenQuestions, type OpenQuestions } from "./open-questions.ts";
 import { createOpenTurns, type OpenTurns } from "./open-turns.ts";
 import { callOfState, type Phase, phaseOf, type WorkTools } from "./phase.ts";
-import type { EarlierCall, RecordedCallPlace } from "./recorded-calls.ts";
+import { type EarlierCall, isRefusal, type RecordedCallPlace } from "./recorded-calls.ts";
 import { createThreads, readOn, type Thread } from "./transcripts.ts";
 import {
   CALLER_LEFT,
   gatewayPart,
+  gatewayReply,
   LAST_TURN,
   LOST_REPORT,
   lostAnswer,
   NOT_REPEATED,
   NOT_RUN,
+  otherPhaseText,
   partsOf,
   phaseText,
   RAN_BEFORE,
+  READ_FIRST,
   replyOf,
   replyWith,
   TRANSITION,
@@ -78,6 +84,8 @@ export class Exchange {
   readonly #notices: ReplyPart[] = [];
   #phase: Phase | undefined;
   #isPhaseRead = true;
+  /** Whether part of the news is a message of a person, or that the phase has changed. */
+  #mustRead = false;
   #end: CallReply | undefined;
   #isReleased = false;
   #pumping = false;
@@ -103,16 +111,33 @@ export class Exchange {
 
   /** What the agent has not read yet, which counts as read from now on. */
   takeNews(): readonly ReplyPart[] {
+    const answers = this.#unread().flatMap((call) => {
+      call.progress.isRead = true;
+      return newsOf(call, call.progress.reply);
+    });
     const phase = this.#isPhaseRead || this.#phase === undefined ? [] : [gatewayPart(phaseText(this.#phase))];
     this.#isPhaseRead = true;
-    return [...this.#notices.splice(0), ...phase];
+    this.#mustRead = false;
+    return [...answers, ...this.#notices.splice(0), ...phase];
+  }
+
+  /** The calls that ended while no caller waited for them, and whose answers the agent has not read. */
+  #unread(): readonly AnsweredCall[] {
+    return [...this.#given.values()]
+      .filter(isAnswered)
+      .filter(({ caller, progress }) => caller === undefined && !progress.isRead);
+  }
+
+  #withNews(reply: CallReply): CallReply {
+    const news = this.takeNews();
+    return news.length === 0 ? reply : replyWith(reply, [...partsOf(reply), ...news]);
   }
 
   call(made: AgentCall): PendingCall {
     const caller = newCaller();
     if (this.#end !== undefined) {
       if (this.#isReleased && made.native === true) caller.allow(made.input);
-      caller.settle(this.#end);
+      caller.settle(this.#withNews(this.#end));
       return caller.pending;
     }
     const same = [...this.#given.values()].find(
@@ -120,7 +145,7 @@ export class Exchange {
     );
     const call = same ?? this.#added(made);
     this.#attach(call, caller, made);
-    if (same === undefined) this.#movedOn(call);
+    this.#moveOn(call, same === undefined);
     this.#pump();
     return caller.pending;
   }
@@ -151,6 +176,7 @@ export class Exchange {
     if (thread.isNew) {
       thread.isNew = false;
       this.#isPhaseRead = false;
+      this.#mustRead ||= this.#phase !== undefined;
       thread.phase = phaseOf(turn, this.#options.workTools());
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0)
       this.#notices.push(gatewayPart(LAST_TURN));
@@ -172,7 +198,7 @@ export class Exchange {
     if (call?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     // The agent has made another call while this one waited for a person.
-    if (call.caller === undefined && this.#queue.length > 0) return { ok: false, output: NOT_REPEATED };
+    if (call.caller === undefined && this.#isCalled()) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
@@ -186,12 +212,16 @@ export class Exchange {
     }
   }
 
-  /** The gateway stops: it does not wait for reports about calls that the agent's program runs. */
+  /** Whether a caller waits for a call that has not ended. */
+  #isCalled(): boolean {
+    return this.#queue.length > 0 || [...this.#given.values()].some(({ caller }) => caller !== undefined);
+  }
+
+  /** The gateway stops: it does not wait for reports about calls that the agent's program runs, nor for calls to be made again. */
   close(): void {
     this.#isClosed = true;
-    for (const call of this.#given.values()) {
-      if (call.progress.kind === "handed") call.reported.resolve(LOST_REPORT);
-    }
+    for (const call of this.#given.values())
+      withdraw(call, call.caller === undefined ? { ok: false, output: NOT_REPEATED } : LOST_REPORT);
   }
 
   /** The agent's call that a call of the run is, if its result is not known yet. Ids are unique in an attempt only. */
@@ -211,6 +241,8 @@ export class Exchange {
   async end(reply: CallReply, isReleased = false): Promise<void> {
     this.#end = reply;
     this.#isReleased = isReleased;
+    // It ended with the run.
+    this.#isPhaseRead = true;
     for (const call of [...this.#given.values()]) {
       const own = await this.#recordedReply(call);
       this.#settle(call, own === undefined ? reply : replyWith(own, [...partsOf(own), gatewayPart(reply.text)]));
@@ -249,7 +281,7 @@ export class Exchange {
     const leave = (): void => this.#left(call, caller);
     if (signal?.aborted === true) leave();
     else signal?.addEventListener("abort", leave, { once: true });
-    if (call.progress.kind === "answered") this.#settle(call, call.progress.reply);
+    if (isAnswered(call)) this.#settle(call, replyAgain(call));
     else passApproval(call);
   }
 
@@ -264,15 +296,14 @@ export class Exchange {
     caller.settle(replyOf(false, CALLER_LEFT));
   }
 
-  /** The agent makes another call than one that was granted meanwhile. */
-  #movedOn(next: CallInFlight): void {
+  /** The agent makes another call than one that was granted or refused meanwhile. */
+  #moveOn(next: CallInFlight, isNew: boolean): void {
     for (const call of [...this.#given.values()]) {
       if (call === next || call.caller !== undefined) continue;
-      if (call.progress.kind === "answered") {
-        const about = gatewayPart(`Your earlier call of ${visible(call.tool)} has ended with this result:`);
-        this.#notices.push(about, ...partsOf(call.progress.reply));
-        this.#given.delete(call.id);
-      } else withdraw(call, { ok: false, output: NOT_REPEATED });
+      withdraw(call, { ok: false, output: NOT_REPEATED });
+      if (!isNew || !isAnswered(call) || !isRefusal(call.progress.reply)) continue;
+      this.#notices.push(...newsOf(call, call.progress.reply));
+      this.#given.delete(call.id);
     }
   }
 
@@ -281,7 +312,7 @@ export class Exchange {
     if (call.caller !== caller) return;
     const waiting = this.#requests.first(call.place?.runId);
     if (waiting !== undefined) {
-      this.#park(call, caller, waiting);
+      this.#park(call, caller, { ...gatewayReply("request_open", waitingText(waiting)), waiting });
       return;
     }
     let recorded: Recorded | undefined;
@@ -291,18 +322,22 @@ export class Exchange {
       if (call.caller !== caller) return;
       // The same call made again takes its answer.
       delete call.caller;
-      caller.settle(unread(thrown));
+      caller.settle(unreadable(thrown));
       return;
     }
     if (call.caller !== caller) return;
-    if (recorded === undefined) again();
-    else this.#settle(call, replyOf(recorded.ok, recorded.output));
+    const open = this.#turns.first;
+    if (recorded !== undefined) this.#settle(call, replyOf(recorded.ok, recorded.output));
+    // The run continues with that state, which waits for a call of the agent, which waits for this one.
+    else if (open !== undefined && call.place !== undefined && open.runId !== call.place.runId)
+      this.#park(call, caller, gatewayReply("call_waits", otherPhaseText(open.state)));
+    else again();
   }
 
-  #park(call: CallInFlight, caller: Caller, waiting: OpenQuestion): void {
+  /** Answers a caller whose call takes longer. The same call made again takes the answer. */
+  #park(call: CallInFlight, caller: Caller, reply: CallReply): void {
     delete call.caller;
-    const text = waitingText(waiting);
-    caller.settle(replyWith({ ok: false, output: { code: "request_open" }, text, waiting }, [gatewayPart(text)]));
+    caller.settle(this.#withNews(reply));
     const at = this.#queue.indexOf(call);
     // A call that the run does not have yet is not the one that was asked about.
     if (at >= 0) this.#queue.splice(at, 1);
@@ -311,7 +346,10 @@ export class Exchange {
   /** Answers the calls whose results the transcript has now. Returns what it says to the agent besides. */
   #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly ReplyPart[] {
     return readOn(thread, prompt).flatMap((part): readonly ReplyPart[] => {
-      if (part.kind === "message") return [gatewayPart(part.text)];
+      if (part.kind === "message") {
+        this.#mustRead = true;
+        return [gatewayPart(part.text)];
+      }
       const { callId, tool, index, reply } = part;
       const call = this.#given.get(callId) ?? (thread.isNew ? this.#earlierAt(thread, index) : undefined);
       if (call === undefined) return thread.isNew ? lostAnswer({ tool }, reply) : [];
@@ -338,15 +376,15 @@ export class Exchange {
 
   #passResults(): void {
     const results = this.#results.splice(0);
-    for (const { call, reply } of results) {
-      if (!isLeft(call)) continue;
-      this.#notices.push(...lostAnswer(call, reply));
-      this.#given.delete(call.id);
-    }
-    const last = results.findLast(({ call }) => call.caller !== undefined);
+    const [awaited, others] = [
+      results.filter(({ call }) => call.caller !== undefined),
+      results.filter(({ call }) => call.caller === undefined),
+    ];
+    for (const { call, reply } of others) this.#settle(call, reply);
+    // Of a call that its own program runs, the agent reads only a refusal.
+    const last = awaited.findLast(({ call }) => call.native !== true);
     const texts = last === undefined ? [] : this.takeNews();
-    for (const one of results) {
-      if (isLeft(one.call)) continue;
+    for (const one of awaited) {
       const before = one.call.earlier === undefined ? [] : [gatewayPart(RAN_BEFORE)];
       const parts = [...before, ...partsOf(one.reply), ...(one === last ? texts : [])];
       this.#settle(one.call, parts.length === 1 ? one.reply : replyWith(one.reply, parts));
@@ -371,7 +409,7 @@ export class Exchange {
       const recorded = await this.#recorded(call);
       return recorded && replyOf(recorded.ok, recorded.output);
     } catch (thrown) {
-      return unread(thrown);
+      return unreadable(thrown);
     }
   }
 
@@ -392,6 +430,11 @@ export class Exchange {
   #give(): void {
     const turn = this.#turns.first;
     if (turn === undefined || this.#queue.length === 0) return;
+    this.#refuseUnread();
+    if (this.#queue.length === 0) return;
+    // The agent knows these answers, and does something else now.
+    for (const call of [...this.#given.values()].filter(isAnswered))
+      if (call.progress.isRead) this.#given.delete(call.id);
     const calls: { id: string; tool: string; input: Json }[] = [];
     const { thread } = turn;
     while (this.#queue.length > 0) {
@@ -415,8 +458,25 @@ export class Exchange {
     this.#options.onPhase();
   }
 
+  /** An agent reads what its earlier calls did before another one runs. The answer of a native call that may run is read by no one. */
+  #refuseUnread(): void {
+    const isUnread = this.#unread().some(({ progress }) => !isRefusal(progress.reply));
+    const refused = this.#queue.filter(
+      ({ native, agent }) => isUnread || (this.#mustRead && native === true && agent === undefined),
+    );
+    if (refused.length === 0) return;
+    const reply = this.#withNews(gatewayReply("read_first", READ_FIRST));
+    for (const call of refused) {
+      this.#queue.splice(this.#queue.indexOf(call), 1);
+      this.#settle(call, reply);
+      // Made once more, it is a call of its own.
+      const same = [...this.#given.values()].find((one) => isAnswered(one) && this.#isSame(one, call));
+      if (same !== undefined) this.#given.delete(same.id);
+    }
+  }
+
   #settle(call: CallInFlight, reply: CallReply): void {
-    call.progress = { kind: "answered", reply };
+    call.progress = { kind: "answered", reply, isRead: false };
     const { caller } = call;
     if (caller === undefined) return;
     caller.settle(reply);
@@ -425,7 +485,7 @@ export class Exchange {
 }
 
 /** The answer to a call whose result could not be read. */
-function unread(thrown: unknown): CallReply {
+function unreadable(thrown: unknown): CallReply {
   const message = `the run's journal could not be read, so it is unknown how this call ended: ${messageOf(thrown)}`;
   return replyOf(false, { code: "journal_unreadable", message });
 }

@@ -154,7 +154,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     if (now().state === undefined && now().status === "busy") await nextPhase(onPhase, clock);
     const news = exchange.takeNews();
     const { text, status, state, runId, tools: allowed } = now();
-    const unread = news.filter((one) => !text.includes(one.text));
+    const unread = news.filter((one) => one.by === "result" || !text.includes(one.text));
     const output: Json = {
       status,
       ...(state === undefined ? {} : { state }),

@@ -84,7 +84,7 @@ function judgedIn({ stepId, value }: JournalRecord, of: TranscriptEntry): readon
 }
 
 /** A refusal has changed nothing, so the call can simply be made again. */
-function isRefusal({ ok, output }: { readonly ok: boolean; readonly output: Json }): boolean {
+export function isRefusal({ ok, output }: { readonly ok: boolean; readonly output: Json }): boolean {
   return !ok && REFUSALS.has(textField(output, "code") ?? "");
 }
 
@@ -94,6 +94,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   "completion_schema_invalid",
   "interrupted",
   "invalid_tool_input",
+  "not_repeated",
   "repeated_call",
   "tool_call_denied",
   "transition_rejected",

@@ -43,6 +43,11 @@ export const NOT_RUN: JsonObject = {
 /** Before the recorded result of a call that the agent made again. */
 export const RAN_BEFORE =
   "This is the result of the same call from before the gateway was restarted. It was not run a second time; make it once more to run it.";
+export const READ_FIRST =
+  "This call has not run: read first what has happened since your last answer, below. Then make the call again if it still makes sense.";
+/** Before a result that the agent has read with another answer. */
+export const READ_BEFORE =
+  "This is the result of the same call from before. It was not run a second time; make it once more to run it.";
 export const LAST_TURN = "This is the last turn of the phase: only transition ends it.";
 
 /** An answer whose text is its output. */
@@ -53,6 +58,11 @@ export function replyOf(ok: boolean, output: Json): CallReply {
 /** An answer of several parts, of which the first is about the call itself. */
 export function replyWith(reply: CallReply, parts: readonly ReplyPart[]): CallReply {
   return { ...reply, parts, text: parts.map(({ text }) => text).join("\n\n") };
+}
+
+/** A refusal of the gateway. */
+export function gatewayReply(code: string, text: string): CallReply {
+  return replyWith({ ok: false, output: { code }, text }, [gatewayPart(text)]);
 }
 
 export function gatewayPart(text: string): ReplyPart {
@@ -97,6 +107,11 @@ export function waitingText({ runId, question, command }: OpenQuestion): string 
     `They can answer in the app, or with: ${command}`,
     "Make exactly the same call again to take the answer. Do not work around it; until it is answered, no other call of this phase runs.",
   ].join("\n");
+}
+
+/** The answer to a call in one state of a fan-out, after a person's answer, while another one has its turn. */
+export function otherPhaseText(state: string): string {
+  return `This call has not run yet: the phase ${visible(state)} has its turn first. Call get_state, continue there, and make exactly the same call again later to take the answer.`;
 }
 
 const DIGEST_SHOWN = 16;

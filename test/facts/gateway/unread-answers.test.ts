@@ -1,0 +1,232 @@
+import type { Json } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
+import type { GatewayRun } from "@sluice/gateway";
+import { sendMessage } from "@sluice/stages";
+import { describe, expect, test } from "vitest";
+import { ask, gatewayRun, leave, pipelineOf } from "../../support/gateway.ts";
+import { handClock } from "../../support/hand-clock.ts";
+import { nativeRun } from "../../support/hooks.ts";
+import { until } from "../../support/mcp.ts";
+import { dataOf, eventsOf, tool } from "../../support/run-kit.ts";
+import { tempFolder } from "../../support/tools.ts";
+
+// An agent reads what its calls have done before another call of it runs, and its person's words.
+
+const PATIENCE = 45_000;
+const NEXT = {
+  target: "b",
+  requires_approval: true,
+  approval_message: "Is it ready?",
+};
+const DOCUMENT = {
+  id: "w",
+  initial: "a",
+  interrupts: { schema: { trigger: { file_pattern: "db/**" }, target: "review" } },
+  states: {
+    a: { instructions: "Look.", allowed_tools: ["Look", "Count", "Read", "Write(db/**)"], on: { NEXT } },
+    b: { instructions: "Count first.", allowed_tools: ["Look", "Count"], on: { NEXT: "done" } },
+    review: { instructions: "Review the schema.", allowed_tools: ["Read"], on: { OK: "$return" } },
+    done: { type: "final" },
+  },
+};
+
+/** A run of which a person approves what is asked, once `approved` is called. */
+async function opened(document: unknown = DOCUMENT) {
+  const clock = handClock();
+  const host = createHost(createMemoryJournals().connect(), { clock });
+  const { root } = tempFolder();
+  const pipeline = await pipelineOf(document);
+  const counted: string[] = [];
+  const tools = [
+    tool("Look", { effect: "read", execute: async () => ({ ok: true, output: "looked" }) }),
+    tool("Count", { execute: async () => ({ ok: true, output: `counted ${counted.push("one")}` }) }),
+    tool("Danger", { execute: async () => ({ ok: true, output: "danger ran" }) }),
+  ];
+  const open = (resume?: string): GatewayRun =>
+    gatewayRun({
+      ...{ pipeline, root, host, clock, wait: true, session: { tools } },
+      ...(resume === undefined ? {} : { resume }),
+    });
+  const first = open();
+  await ask(first, "get_state");
+  /** Makes calls that wait for a person until their agent reads that. */
+  const parked = async (
+    run: GatewayRun,
+    ...calls: readonly (readonly [string, Json?])[]
+  ): Promise<readonly string[]> => {
+    const pending = calls.map(([name, input = {}]) => run.call({ tool: name, input }).answer);
+    await until(() => run.now().status === "waiting");
+    clock.turn(PATIENCE);
+    return (await Promise.all(pending)).map(({ text }) => text);
+  };
+  const approved = async (run: GatewayRun): Promise<void> => {
+    const [request] = await host.requests();
+    if (request === undefined) throw new Error("nothing is asked");
+    await run.answer(request, { kind: "approve" }, "test");
+    await until(() => run.now().status === "working");
+  };
+  return { clock, host, root, counted, open, first, parked, approved };
+}
+
+describe("a call that ended while its agent did not wait for it", () => {
+  test("runs once, whichever call comes first", async () => {
+    const { counted, first, parked, approved } = await opened();
+    await parked(first, ["Danger"], ["Count"]);
+    await approved(first);
+    const [other, again] = await Promise.all([ask(first, "Look"), ask(first, "Count")]);
+    expect([other.output, again.text, counted]).toMatchObject([{ code: "read_first" }, "counted 1", { length: 1 }]);
+  });
+
+  test("is read before another call runs; made again, it runs once more only after its agent has read that", async () => {
+    const { counted, first, parked, approved } = await opened();
+    await parked(first, ["Danger"], ["Count"]);
+    await approved(first);
+    const early = await ask(first, "Danger", { other: 1 });
+    expect(early.output).toEqual({ code: "read_first" });
+    expect(early.text).toMatch(/danger ran[\s\S]*counted 1/);
+    expect((await ask(first, "Count")).text).toContain("was not run a second time");
+    expect(counted).toHaveLength(1);
+    expect((await ask(first, "Count")).text).toBe("counted 2");
+  });
+
+  test("is read in the same way after a restart", async () => {
+    const { counted, open, first, parked, approved } = await opened();
+    await parked(first, ["Danger"], ["Count"]);
+    await approved(first);
+    await first.close();
+    const second = open(first.runId);
+    const early = await ask(second, "Danger", { other: 1 });
+    expect(early.output).toEqual({ code: "read_first" });
+    expect(early.text).toContain("counted 1");
+    await second.close();
+    expect((await ask(open(first.runId), "Count")).text).toContain("was not run a second time");
+    expect(counted).toHaveLength(1);
+  });
+
+  test("and was a transition does not complete the next phase as well", async () => {
+    const { host, first, parked, approved } = await opened();
+    const go: Json = { event: "NEXT", data: { rationale: "ready" } };
+    await parked(first, ["transition", go]);
+    await approved(first);
+    const early = await ask(first, "Look");
+    expect(early.output).toEqual({ code: "read_first" });
+    expect(early.text).toContain("You are now in the phase b");
+    await leave(first, "NEXT", { rationale: "ready" });
+    expect(first.now().state).toBe("b");
+    const accepted = dataOf(await eventsOf(host, first.runId ?? ""), "transition.accepted");
+    expect(accepted.map(({ event }) => event)).toEqual(["NEXT"]);
+  });
+
+  test("is in the answer of get_state, whatever the text of its result", async () => {
+    const { first, parked, approved } = await opened({
+      ...DOCUMENT,
+      states: { ...DOCUMENT.states, a: { ...DOCUMENT.states.a, instructions: "Until danger ran." } },
+    });
+    await parked(first, ["Danger"]);
+    await approved(first);
+    const { parts = [] } = await ask(first, "get_state");
+    expect(parts).toContainEqual({ by: "result", text: "danger ran" });
+  });
+});
+
+test("a call in a fan-out whose request was answered says which phase has its turn", async () => {
+  const branch = (name: string) => ({ initial: name, terminal: `${name}_end` });
+  const state = { instructions: "Look.", allowed_tools: ["Look"] };
+  const { clock, first } = await opened({
+    id: "w",
+    initial: "a",
+    states: {
+      a: {
+        ...state,
+        on: {
+          NEXT: {
+            fork: { branches: { x: branch("x"), y: branch("y") }, join: "all", on_complete: "done", on_fail: "done" },
+          },
+        },
+      },
+      x: { ...state, on: { DONE: "x_end" } },
+      x_end: { type: "final", outcome: "completed" },
+      y: { ...state, on: { DONE: "y_end" } },
+      y_end: { type: "final", outcome: "completed" },
+      done: { type: "final" },
+    },
+  });
+  await leave(first, "NEXT");
+  const call = first.call({ tool: "Danger", input: {} });
+  await until(() => first.now().waiting !== undefined);
+  const { waiting } = first.now();
+  if (waiting === undefined) throw new Error("nothing is asked");
+  await until(() => first.now().state === "y");
+  await first.answer(waiting, { kind: "approve" }, "test");
+  await until(() => first.now().waiting === undefined);
+  clock.turn(PATIENCE);
+  expect(await call.answer).toMatchObject({ ok: false, output: { code: "call_waits" } });
+  expect((await leave(first, "DONE")).text).toContain("danger ran");
+});
+
+const NATIVE = {
+  ...DOCUMENT,
+  states: {
+    ...DOCUMENT.states,
+    a: { ...DOCUMENT.states.a, allowed_tools: ["Read", "Write(db/**)"] },
+    b: { ...DOCUMENT.states.b, allowed_tools: ["Read"] },
+  },
+};
+
+describe("an agent whose own program runs its calls", () => {
+  async function native() {
+    const clock = handClock();
+    const host = createHost(createMemoryJournals().connect(), { clock });
+    const { root, put } = tempFolder();
+    let reads = 0;
+    const run = await nativeRun(NATIVE, { root, host, wait: true, clock });
+    await ask(run, "get_state");
+    const call = (name: string, input: Json) => run.call({ tool: name, input, native: true });
+    const read = async (): Promise<string> => {
+      reads += 1;
+      const reading = call("Read", { file_path: `${root}/${reads}.txt` });
+      const verdict = await reading.verdict;
+      if (verdict.kind === "deny") return verdict.text;
+      reading.report({ ok: true, output: "one" });
+      await reading.answer;
+      return verdict.kind;
+    };
+    return { clock, host, root, put, run, call, read };
+  }
+
+  test("reads a person's message with the refusal of its next call", async () => {
+    const { host, run, read } = await native();
+    await read();
+    await sendMessage(host, run.runId ?? "", "Stop here.", "ann");
+    const answers = [await read(), await read(), await read()];
+    expect(answers.filter((text) => text.includes("Stop here."))).toHaveLength(1);
+    expect(answers.at(-1)).toBe("allow");
+  });
+
+  test("reads the phase that its own call has begun with the refusal of its next call", async () => {
+    const { root, put, run, call, read } = await native();
+    const writing = call("Write", { file_path: `${root}/db/a.sql`, content: "select 1;\n" });
+    expect((await writing.verdict).kind).toBe("allow");
+    put("db/a.sql", "select 1;\n");
+    writing.report({ ok: true, output: "written" });
+    await until(() => run.now().state === "review");
+    expect(await read()).toContain("Review the schema.");
+    expect(await read()).toBe("allow");
+  });
+
+  test("gets a verdict on the call that it repeats while another approved one waits", async () => {
+    const { clock, host, root, run, call } = await native();
+    const write = (name: string) => call("Write", { file_path: `${root}/${name}.txt`, content: "x\n" });
+    const both = [write("a"), write("b")];
+    await until(() => run.now().status === "waiting");
+    clock.turn(PATIENCE);
+    await Promise.all(both.map(({ verdict }) => verdict));
+    const again = write("b");
+    const [request] = await host.requests();
+    if (request === undefined) throw new Error("nothing is asked");
+    await run.answer(request, { kind: "approve" }, "test");
+    await until(() => run.now().waiting !== undefined && run.now().waiting?.requestId !== request.requestId);
+    clock.turn(PATIENCE);
+    expect(await again.verdict).toMatchObject({ kind: "deny", text: expect.stringContaining("b.txt") });
+  });
+});
