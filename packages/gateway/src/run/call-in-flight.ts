@@ -38,12 +38,8 @@ type Progress =
   | { readonly kind: "handed"; readonly input: Json }
   /** Its approval has been used, or is not valid any more. */
   | { readonly kind: "over" }
-  /** While it has no caller, the answer waits for the same call made again. */
-  | {
-      readonly kind: "answered";
-      readonly reply: CallReply /** Whether another answer has brought it. */;
-      isRead: boolean;
-    };
+  /** While it has no caller, the answer waits for the same call made again; read once another answer has brought it. */
+  | { readonly kind: "answered"; readonly reply: CallReply; isRead: boolean };
 
 export type AnsweredCall = CallInFlight & { readonly progress: { readonly kind: "answered" } };
 
