@@ -1,9 +1,11 @@
-import type { Json } from "@sluice/core";
+import { done, type Json, type Pipeline, pipeline, stage, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import type { GatewayRun } from "@sluice/gateway";
-import { sendMessage } from "@sluice/stages";
+import { sendMessage, subPipeline } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { ask, gatewayRun, leave, pipelineOf } from "../../support/gateway.ts";
+import { connect, gateway } from "../../support/gateway-clients.ts";
 import { handClock } from "../../support/hand-clock.ts";
 import { nativeRun } from "../../support/hooks.ts";
 import { until } from "../../support/mcp.ts";
@@ -31,11 +33,11 @@ const DOCUMENT = {
 };
 
 /** A run of which a person approves what is asked, once `approved` is called. */
-async function opened(document: unknown = DOCUMENT) {
+async function opened(of: unknown = DOCUMENT) {
   const clock = handClock();
   const host = createHost(createMemoryJournals().connect(), { clock });
   const { root } = tempFolder();
-  const pipeline = await pipelineOf(document);
+  const driven = isPipeline(of) ? of : await pipelineOf(of);
   const counted: string[] = [];
   const tools = [
     tool("Look", { effect: "read", execute: async () => ({ ok: true, output: "looked" }) }),
@@ -44,7 +46,7 @@ async function opened(document: unknown = DOCUMENT) {
   ];
   const open = (resume?: string): GatewayRun =>
     gatewayRun({
-      ...{ pipeline, root, host, clock, wait: true, session: { tools } },
+      ...{ pipeline: driven, root, host, clock, wait: true, session: { tools } },
       ...(resume === undefined ? {} : { resume }),
     });
   const first = open();
@@ -101,6 +103,31 @@ describe("a call that ended while its agent did not wait for it", () => {
     await second.close();
     expect((await ask(open(first.runId), "Count")).text).toContain("was not run a second time");
     expect(counted).toHaveLength(1);
+  });
+
+  test("is read after a restart also if its state has ended, in a pipeline within the run", async () => {
+    const { counted, open, first, parked, approved } = await opened(nested());
+    await parked(first, ["Danger"], ["Count"], ["transition", { event: "end", data: {} }]);
+    await approved(first);
+    expect(first.now().state).toBe("outer");
+    await first.close();
+    const early = await ask(open(first.runId), "Look");
+    expect(early.output).toEqual({ code: "read_first" });
+    expect(early.text).toContain("counted 1");
+    expect(counted).toHaveLength(1);
+  });
+
+  test("and was denied answers the repeated call, whichever call comes first", async () => {
+    const { host, first, parked } = await opened();
+    await parked(first, ["Danger"]);
+    const [request] = await host.requests();
+    if (request === undefined) throw new Error("nothing is asked");
+    await first.answer(request, { kind: "deny", reason: "never" }, "test");
+    await until(() => first.now().status === "working");
+    const [other, again] = await Promise.all([ask(first, "Look"), ask(first, "Danger")]);
+    expect(other).toMatchObject({ ok: true });
+    expect(again.text).toContain("never");
+    expect(await host.requests()).toEqual([]);
   });
 
   test("and was a transition does not complete the next phase as well", async () => {
@@ -173,6 +200,39 @@ const NATIVE = {
   },
 };
 
+/** A pipeline whose first state runs another one. */
+function nested(): Pipeline<{ readonly task: string }, unknown> {
+  const input = z.object({ task: z.string() });
+  const state = () =>
+    stage({
+      prompt: "Work.",
+      allowedTools: ["Look", "Count"],
+      completionTool: "end",
+      completionSchema: z.object({}),
+      turnCap: 5,
+    });
+  const inner = pipeline({
+    id: "inner",
+    input,
+    stages: { inside: state() },
+    initial: "inside",
+    next: { inside: () => done(1) },
+  });
+  const sub = subPipeline({ pipeline: "inner", of: inner, input: { task: "t" } });
+  return pipeline({
+    id: "w",
+    input,
+    pipelines: { inner },
+    stages: { sub, outer: state() },
+    initial: "sub",
+    next: { sub: () => to("outer"), outer: () => done(1) },
+  });
+}
+
+function isPipeline(of: unknown): of is Pipeline<{ readonly task: string }, unknown> {
+  return typeof of === "object" && of !== null && "spec" in of;
+}
+
 describe("an agent whose own program runs its calls", () => {
   async function native() {
     const clock = handClock();
@@ -181,10 +241,11 @@ describe("an agent whose own program runs its calls", () => {
     let reads = 0;
     const run = await nativeRun(NATIVE, { root, host, wait: true, clock });
     await ask(run, "get_state");
-    const call = (name: string, input: Json) => run.call({ tool: name, input, native: true });
-    const read = async (): Promise<string> => {
+    const call = (name: string, input: Json, agent?: string) =>
+      run.call({ tool: name, input, native: true, ...(agent === undefined ? {} : { agent }) });
+    const read = async (agent?: string): Promise<string> => {
       reads += 1;
-      const reading = call("Read", { file_path: `${root}/${reads}.txt` });
+      const reading = call("Read", { file_path: `${root}/${reads}.txt` }, agent);
       const verdict = await reading.verdict;
       if (verdict.kind === "deny") return verdict.text;
       reading.report({ ok: true, output: "one" });
@@ -201,6 +262,23 @@ describe("an agent whose own program runs its calls", () => {
     const answers = [await read(), await read(), await read()];
     expect(answers.filter((text) => text.includes("Stop here."))).toHaveLength(1);
     expect(answers.at(-1)).toBe("allow");
+  });
+
+  test("reads its news itself, and not an agent that it has started", async () => {
+    const { clock, host, run, read } = await native();
+    const parked = run.call({ tool: "transition", input: { event: "NEXT", data: { rationale: "ready" } } }).answer;
+    await until(() => run.now().status === "waiting");
+    clock.turn(PATIENCE);
+    await parked;
+    const [request] = await host.requests();
+    if (request === undefined) throw new Error("nothing is asked");
+    await run.answer(request, { kind: "approve" }, "test");
+    await until(() => run.now().state === "b");
+    const started = await read("another");
+    expect(started).toContain("the main agent");
+    expect(started).not.toContain("phase b");
+    expect(await read()).toContain("You are now in the phase b");
+    expect(await read("another")).toBe("allow");
   });
 
   test("reads the phase that its own call has begun with the refusal of its next call", async () => {
@@ -229,4 +307,46 @@ describe("an agent whose own program runs its calls", () => {
     clock.turn(PATIENCE);
     expect(await again.verdict).toMatchObject({ kind: "deny", text: expect.stringContaining("b.txt") });
   });
+});
+
+test("a client whose form stays open longer than its call waits gets all that the agent has to read", async () => {
+  const { clock, host, first } = await opened();
+  const server = await gateway(first, { elicitation: "approve", patienceMs: PATIENCE });
+  const closes = Promise.withResolvers<void>();
+  let forms = 0;
+  const client = await connect("client 2, handshake, HTTP", server, {
+    onForm: async () => {
+      forms += 1;
+      if (forms === 1) return { action: "accept", content: { decision: "leave it open" } };
+      await closes.promise;
+      return { action: "accept", content: { decision: "deny" } };
+    },
+  });
+  /** Turns the clock until a call is answered, or until its form has been open for long enough. */
+  const waited = async (isOver: () => boolean): Promise<void> =>
+    await until(() => {
+      clock.turn(PATIENCE);
+      return isOver();
+    });
+  let answers = 0;
+  const asked = async (n: number) =>
+    await client.call("Danger", { n }).finally(() => {
+      answers += 1;
+    });
+  const left = asked(1);
+  await waited(() => answers === 1);
+  await left;
+  await sendMessage(host, first.runId ?? "", "Stop here.", "ann");
+  const [request] = await host.requests();
+  if (request === undefined) throw new Error("nothing is asked");
+  await first.answer(request, { kind: "deny", reason: "never" }, "test");
+  await until(() => first.now().status === "working");
+  const denied = asked(2);
+  let turns = 0;
+  await waited(() => {
+    turns += forms === 2 ? 1 : 0;
+    return turns > 3;
+  });
+  closes.resolve();
+  expect((await denied).text).toMatch(/Stop here\.[\s\S]*never/);
 });

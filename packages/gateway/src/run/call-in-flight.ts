@@ -11,8 +11,6 @@ export interface CallInFlight {
   readonly id: string;
   readonly tool: string;
   readonly input: Json;
-  /** Which of the agent's own agents made it first; absent for the main one. */
-  readonly agent?: string;
   /** Undefined also if an earlier process took the call and it is not known whose program runs it. */
   native?: true;
   readonly isUnclear?: true;
@@ -62,6 +60,8 @@ export function newsOf(call: CallInFlight, reply: CallReply): readonly ReplyPart
 /** One who waits for the answer of a call. */
 export interface Caller {
   readonly pending: PendingCall;
+  /** Which of the agent's own agents; undefined for the main one. */
+  readonly agent: string | undefined;
   report: PendingCall["report"];
   disarm: () => void;
   allow(input: Json): void;
@@ -69,7 +69,7 @@ export interface Caller {
 }
 
 /** A call as its agent makes it. */
-export type CallFacts = Pick<AgentCall, "tool" | "input" | "native" | "agent">;
+export type CallFacts = Pick<AgentCall, "tool" | "input" | "native">;
 
 export function newCall(call: CallFacts & Pick<CallInFlight, "isUnclear" | "isAdopted">): CallInFlight {
   return {
@@ -109,11 +109,12 @@ export function passApproval({ caller, progress }: CallInFlight): void {
   caller.allow(progress.input);
 }
 
-export function newCaller(): Caller {
+export function newCaller(agent: string | undefined): Caller {
   const verdict = Promise.withResolvers<NativeVerdict>();
   const answer = Promise.withResolvers<CallReply>();
   const caller: Caller = {
     pending: { verdict: verdict.promise, answer: answer.promise, report: (result) => caller.report(result) },
+    agent,
     report: () => undefined,
     disarm: () => undefined,
     allow: (input) => verdict.resolve({ kind: "allow", input }),

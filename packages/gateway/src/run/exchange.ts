@@ -31,6 +31,7 @@ import {
   LAST_TURN,
   LOST_REPORT,
   lostAnswer,
+  MAIN_READS_FIRST,
   NOT_REPEATED,
   NOT_RUN,
   otherPhaseText,
@@ -128,16 +129,17 @@ export class Exchange {
       .filter(({ caller, progress }) => caller === undefined && !progress.isRead);
   }
 
-  #withNews(reply: CallReply): CallReply {
-    const news = this.takeNews();
+  /** Only the main agent reads the news: another one would not bring it all of them. */
+  #withNews(reply: CallReply, { agent }: Pick<Caller, "agent">): CallReply {
+    const news = agent === undefined ? this.takeNews() : [];
     return news.length === 0 ? reply : replyWith(reply, [...partsOf(reply), ...news]);
   }
 
   call(made: AgentCall): PendingCall {
-    const caller = newCaller();
+    const caller = newCaller(made.agent);
     if (this.#end !== undefined) {
       if (this.#isReleased && made.native === true) caller.allow(made.input);
-      caller.settle(this.#withNews(this.#end));
+      caller.settle(this.#withNews(this.#end, caller));
       return caller.pending;
     }
     const same = [...this.#given.values()].find(
@@ -145,7 +147,7 @@ export class Exchange {
     );
     const call = same ?? this.#added(made);
     this.#attach(call, caller, made);
-    this.#moveOn(call, same === undefined);
+    this.#moveOn(call);
     this.#pump();
     return caller.pending;
   }
@@ -296,15 +298,10 @@ export class Exchange {
     caller.settle(replyOf(false, CALLER_LEFT));
   }
 
-  /** The agent makes another call than one that was granted or refused meanwhile. */
-  #moveOn(next: CallInFlight, isNew: boolean): void {
-    for (const call of [...this.#given.values()]) {
-      if (call === next || call.caller !== undefined) continue;
-      withdraw(call, { ok: false, output: NOT_REPEATED });
-      if (!isNew || !isAnswered(call) || !isRefusal(call.progress.reply)) continue;
-      this.#notices.push(...newsOf(call, call.progress.reply));
-      this.#given.delete(call.id);
-    }
+  /** The agent makes another call than one that was granted meanwhile. */
+  #moveOn(next: CallInFlight): void {
+    for (const call of this.#given.values())
+      if (call !== next && call.caller === undefined) withdraw(call, { ok: false, output: NOT_REPEATED });
   }
 
   /** A caller has waited for long: it reads what it waits for, and may make the same call again. */
@@ -337,7 +334,7 @@ export class Exchange {
   /** Answers a caller whose call takes longer. The same call made again takes the answer. */
   #park(call: CallInFlight, caller: Caller, reply: CallReply): void {
     delete call.caller;
-    caller.settle(this.#withNews(reply));
+    caller.settle(this.#withNews(reply, caller));
     const at = this.#queue.indexOf(call);
     // A call that the run does not have yet is not the one that was asked about.
     if (at >= 0) this.#queue.splice(at, 1);
@@ -432,9 +429,7 @@ export class Exchange {
     if (turn === undefined || this.#queue.length === 0) return;
     this.#refuseUnread();
     if (this.#queue.length === 0) return;
-    // The agent knows these answers, and does something else now.
-    for (const call of [...this.#given.values()].filter(isAnswered))
-      if (call.progress.isRead) this.#given.delete(call.id);
+    this.#forgetRead();
     const calls: { id: string; tool: string; input: Json }[] = [];
     const { thread } = turn;
     while (this.#queue.length > 0) {
@@ -458,17 +453,31 @@ export class Exchange {
     this.#options.onPhase();
   }
 
+  /** The agent does something else than to repeat these calls. Refusals have changed nothing: it reads them when it reads the news. */
+  #forgetRead(): void {
+    for (const call of [...this.#given.values()].filter(isAnswered)) {
+      const { progress } = call;
+      if (progress.isRead) this.#given.delete(call.id);
+      else this.#notices.push(...newsOf(call, progress.reply));
+      progress.isRead = true;
+    }
+  }
+
   /** An agent reads what its earlier calls did before another one runs. The answer of a native call that may run is read by no one. */
   #refuseUnread(): void {
     const isUnread = this.#unread().some(({ progress }) => !isRefusal(progress.reply));
-    const refused = this.#queue.filter(
-      ({ native, agent }) => isUnread || (this.#mustRead && native === true && agent === undefined),
-    );
+    const isMain = ({ caller }: CallInFlight): boolean => caller?.agent === undefined;
+    const refused = this.#queue.filter((call) => isUnread || (this.#mustRead && call.native === true && isMain(call)));
     if (refused.length === 0) return;
-    const reply = this.#withNews(gatewayReply("read_first", READ_FIRST));
+    const first = gatewayReply("read_first", READ_FIRST);
+    const parts = refused.some(isMain) ? [...partsOf(first), ...this.takeNews()] : [];
     for (const call of refused) {
       this.#queue.splice(this.#queue.indexOf(call), 1);
-      this.#settle(call, reply);
+      if (!isMain(call)) {
+        this.#settle(call, gatewayReply("read_first", MAIN_READS_FIRST));
+        continue;
+      }
+      this.#settle(call, replyWith(first, parts));
       // Made once more, it is a call of its own.
       const same = [...this.#given.values()].find((one) => isAnswered(one) && this.#isSame(one, call));
       if (same !== undefined) this.#given.delete(same.id);

@@ -1,6 +1,7 @@
 // Calls of an agent as the journal has them.
 
-import type { JournalRecord, Json, RunHost } from "@sluice/core";
+import type { JournalRecord, Json, RunHost, SluiceEvent } from "@sluice/core";
+import { readEvents } from "@sluice/core/host";
 import { parseAttemptStep, readVerdicts, textField } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { recordedEntries } from "@sluice/stages/runtime";
@@ -47,31 +48,62 @@ export async function recordedResult(
   return found?.kind === "result" ? { ok: found.ok, output: found.output } : undefined;
 }
 
-/** The calls of the last turn of every run of the tree that is not over, except those that were refused. */
+/**
+ * The calls of the last turn of every run of the tree that is not over, and of those that are over if nothing was called after them.
+ * Without those that were refused.
+ */
 export async function lastCalls(host: Journals, rootId: string): Promise<readonly LastCall[]> {
-  const calls: LastCall[] = [];
+  const over: string[] = [];
+  const turns: LastTurn[] = [];
   for (const { runId } of await host.tree(rootId)) {
-    if ((await host.get(runId))?.end !== undefined) continue;
-    const { entries, records } = await latestEntries(host, runId, ({ kind }) => kind === "call");
-    const last = entries.findLast(({ kind }) => kind === "call");
-    if (last === undefined) continue;
-    const ofTurn = entries.filter(
-      ({ executionId, attempt, turn }) =>
-        executionId === last.executionId && attempt === last.attempt && turn === last.turn,
-    );
-    const judged = new Set(records.flatMap((record) => judgedIn(record, last)));
-    for (const entry of ofTurn) {
-      if (entry.kind !== "call" || entry.input === undefined) continue;
-      const { callId, tool, input, executionId, attempt, turn } = entry;
-      const index = Number(/\.c(\d+)$/.exec(callId)?.[1] ?? Number.NaN);
-      const result = ofTurn.findLast((one) => one.kind === "result" && one.callId === callId);
-      if (result?.kind === "result" && isRefusal(result)) continue;
-      const hasEnded = result !== undefined;
-      if (!Number.isInteger(index)) continue;
-      calls.push({ runId, executionId, attempt, turn, index, tool, input, hasEnded, isJudged: judged.has(callId) });
-    }
+    if ((await host.get(runId))?.end === undefined) turns.push(await lastTurn(host, runId));
+    else over.push(runId);
   }
-  return calls;
+  const latest = (all: readonly LastTurn[]): number => all.reduce((most, { at }) => Math.max(most, at), 0);
+  const ended: LastTurn[] = [];
+  for (const runId of over) {
+    const end = (await host.get(runId))?.records ?? 0;
+    const last = await host.records(runId, end - 1, 1);
+    const at = timeOf(last.flatMap((record) => readEvents(runId, record)));
+    if (at >= latest(turns)) ended.push(await lastTurn(host, runId));
+  }
+  const final = latest([...turns, ...ended]);
+  return [...turns, ...ended.filter(({ at }) => at === final)].flatMap(({ calls }) => calls);
+}
+
+interface LastTurn {
+  /** When it was made; 0 without a turn. */
+  readonly at: number;
+  readonly calls: readonly LastCall[];
+}
+
+/** Events that are recorded with the calls of a turn. */
+const OF_CALLS: ReadonlySet<string> = new Set(["call.decided", "turn.finished"]);
+
+function timeOf(events: readonly SluiceEvent[]): number {
+  return events.at(-1)?.at ?? 0;
+}
+
+async function lastTurn(host: Journals, runId: string): Promise<LastTurn> {
+  const { entries, records } = await latestEntries(host, runId, ({ kind }) => kind === "call");
+  const last = entries.findLast(({ kind }) => kind === "call");
+  if (last === undefined) return { at: 0, calls: [] };
+  const ofTurn = entries.filter(
+    ({ executionId, attempt, turn }) =>
+      executionId === last.executionId && attempt === last.attempt && turn === last.turn,
+  );
+  const judged = new Set(records.flatMap((record) => judgedIn(record, last)));
+  const calls = ofTurn.flatMap((entry): readonly LastCall[] => {
+    if (entry.kind !== "call" || entry.input === undefined) return [];
+    const { callId, tool, input, executionId, attempt, turn } = entry;
+    const index = Number(/\.c(\d+)$/.exec(callId)?.[1] ?? Number.NaN);
+    const result = ofTurn.findLast((one) => one.kind === "result" && one.callId === callId);
+    if (!Number.isInteger(index) || (result?.kind === "result" && isRefusal(result))) return [];
+    const place = { runId, executionId, attempt, turn, index };
+    return [{ ...place, tool, input, hasEnded: result !== undefined, isJudged: judged.has(callId) }];
+  });
+  const events = records.flatMap((record) => readEvents(runId, record));
+  return { at: timeOf(events.filter(({ type }) => OF_CALLS.has(type))), calls };
 }
 
 /** The ids of the calls of a turn that the gate was asked about in a record. */

@@ -45,6 +45,9 @@ export const RAN_BEFORE =
   "This is the result of the same call from before the gateway was restarted. It was not run a second time; make it once more to run it.";
 export const READ_FIRST =
   "This call has not run: read first what has happened since your last answer, below. Then make the call again if it still makes sense.";
+/** To an agent that another one has started. */
+export const MAIN_READS_FIRST =
+  "This call has not run: the main agent has not read yet what its own calls did. End your work with what you have, so that it can read that.";
 /** Before a result that the agent has read with another answer. */
 export const READ_BEFORE =
   "This is the result of the same call from before. It was not run a second time; make it once more to run it.";
