@@ -79,7 +79,6 @@ export type {
   McpServers,
   McpStdioServer,
 } from "./tools/mcp/config.ts";
-export type { McpProbe, McpProbeOptions } from "./tools/mcp/probe.ts";
 export type { McpFault } from "./tools/mcp/servers.ts";
 export type { SandboxFault, SandboxMode, SandboxSettings } from "./tools/sandbox.ts";
 export type { WorkspaceFiles } from "./tools/search/walk.ts";

@@ -8,6 +8,6 @@ export { endProcessesOf } from "./tools/bash/process.ts";
 export { reportingChanges } from "./tools/bash/workspace-diff.ts";
 export { predictChange } from "./tools/files/change.ts";
 export { fileSubjects, treeSubjects } from "./tools/files/paths.ts";
-export { probeMcpServers } from "./tools/mcp/probe.ts";
+export { prefixOf } from "./tools/mcp/names.ts";
 export { carriedRipgrep } from "./tools/search/grep-ripgrep.ts";
 export { workspaceFiles } from "./tools/search/walk.ts";

@@ -31,19 +31,19 @@ export async function doctor(context: CommandContext, flags: CommonFlags): Promi
   }
 }
 
-async function examine({ terminal, env, here }: CommandContext, flags: CommonFlags): Promise<number> {
+async function examine(context: CommandContext, flags: CommonFlags): Promise<number> {
+  const { terminal, env, here } = context;
   const workspace = workspaceOf(flags, here);
   const project = await checkProject(findCode(workspace), createTrust(env));
-  const settings = project.config?.settings;
   const store = flags.store ?? readSettings(env).store;
-  const place = projectPathsOf({ ...flags, store }, here, settings?.store);
+  const place = projectPathsOf({ ...flags, store }, here, project.config?.settings.store);
   const found = [
     ...(await checkMachine(workspace, env)),
     await checkSandbox(workspace, place),
     ...(await checkModels(choiceOf(project.config, env), workspace)),
     ...(await checkStore(place)),
     ...project.checks,
-    ...(await checkMcpServers(settings, workspace, env)),
+    ...(await checkMcpServers(project.config, place, context)),
     ...checkTerminal(terminal.facts(), env),
   ];
   // A message may contain a key.
