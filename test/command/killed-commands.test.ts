@@ -1,7 +1,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { COMMANDS_FOLDER } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
-import { call, desk, finishes, turn } from "../support/command.ts";
+import { call, type Desk, desk, finishes, turn } from "../support/command.ts";
 import { lookAt } from "../support/look-at.ts";
 import { hasWall } from "../support/walls.ts";
 
@@ -14,24 +15,35 @@ export default pipeline({ id: "p", input: z.object({ task: z.string() }), stages
 const PACKAGE = '{ "name": "kit", "version": "1.0.0", "type": "module", "exports": "./index.js" }';
 const MODULE = 'export const kit = "Work.";\n';
 
+/** A workspace whose code imports a package, and another package of this name that nothing imports. */
+function deskWithPackage(): Desk {
+  const here = desk();
+  here.write("node_modules/kit/package.json", PACKAGE);
+  here.write("node_modules/kit/index.js", MODULE);
+  here.write("flows/p.ts", PIPELINE);
+  here.write("planted/package.json", PACKAGE);
+  here.write("planted/index.js", `console.error("planted code was loaded"); ${MODULE}`);
+  return here;
+}
+
+/** Starts a run and kills its process while a command works that has left something. Returns the run's id. */
+async function killedRun(here: Desk, leave: string): Promise<string> {
+  const command = `${leave}; touch made; until [ -e never ]; do sleep 0.1; done`;
+  const model = here.script({ work: [turn(call("Bash", { command })), finishes()] });
+  const run = here.start(["run", "./flows/p.ts", "task", "--trust", "--sandbox", "require", "--model", model]);
+  await expect.poll(() => existsSync(join(here.folder, "made"))).toBe(true);
+  run.child.kill("SIGKILL");
+  await run.ended;
+  const [begun] = await lookAt(here.store, (host) => host.list());
+  return begun?.runId ?? "";
+}
+
 test.skipIf(!hasWall())(
   "what a command leaves that was running when Sluice was killed is moved away before a resume loads code (skipped where no wall can be built)",
   async () => {
-    const here = desk();
-    here.write("node_modules/kit/package.json", PACKAGE);
-    here.write("node_modules/kit/index.js", MODULE);
-    here.write("flows/p.ts", PIPELINE);
-    here.write("planted/package.json", PACKAGE);
-    here.write("planted/index.js", `console.error("planted code was loaded"); ${MODULE}`);
-    const plants =
-      "mkdir flows/node_modules; cp -r planted flows/node_modules/kit; touch made; until [ -e never ]; do sleep 0.1; done";
-    const model = here.script({ work: [turn(call("Bash", { command: plants })), finishes()] });
-    const run = here.start(["run", "./flows/p.ts", "task", "--trust", "--sandbox", "require", "--model", model]);
-    await expect.poll(() => existsSync(join(here.folder, "made"))).toBe(true);
-    run.child.kill("SIGKILL");
-    await run.ended;
-    const [begun] = await lookAt(here.store, (host) => host.list());
-    const resumed = await here.sluice(["resume", begun?.runId ?? "", "--headless"]);
+    const here = deskWithPackage();
+    const runId = await killedRun(here, "mkdir flows/node_modules; cp -r planted flows/node_modules/kit");
+    const resumed = await here.sluice(["resume", runId, "--headless"]);
     expect(resumed.code).toBe(0);
     expect(resumed.stderr).not.toContain("planted code");
     expect(resumed.stderr).toMatch(
@@ -40,3 +52,43 @@ test.skipIf(!hasWall())(
     expect(readdirSync(join(here.folder, "flows"))).toEqual(["p.ts"]);
   },
 );
+
+test.skipIf(!hasWall())(
+  "what a killed command leaves is moved away before sluice doctor loads a config, which imports it, and starts a server from it (skipped where no wall can be built)",
+  async () => {
+    const here = deskWithPackage();
+    const servers = { built: { command: process.execPath, args: ["dist/server.cjs"] } };
+    here.write("lib/own.mjs", 'export { kit } from "kit";\n');
+    here.write(
+      "sluice.config.mjs",
+      `import "./lib/own.mjs";\nexport default { mcpServers: ${JSON.stringify(servers)} };\n`,
+    );
+    await killedRun(
+      here,
+      "mkdir dist lib/node_modules; cp -r planted lib/node_modules/kit; cp planted/index.js dist/server.cjs",
+    );
+    const { stdout, stderr } = await here.sluice(["doctor"]);
+    expect(stdout).toMatch(/^config +ok /m);
+    expect(stdout).toMatch(/^mcp built +missing .*Cannot find module \S+dist\/server\.cjs/ms);
+    expect(stdout + stderr).not.toContain("planted code");
+    for (const left of ["dist/server.cjs", "lib/node_modules"])
+      expect(stderr).toContain(`a command whose process was killed left ${join(here.folder, left)}; it was moved to `);
+  },
+);
+
+test("sluice doctor loads and starts nothing of a project while what a killed command left cannot be moved away", async () => {
+  const here = desk();
+  const servers = { started: { command: "touch", args: ["started"], sandbox: false } };
+  here.write(
+    "sluice.config.mjs",
+    `console.error("loaded");\nexport default { mcpServers: ${JSON.stringify(servers)} };\n`,
+  );
+  await here.sluice(["run", "codeReview", "x", "--trust", "--model", "nobody/x"]);
+  here.write(`.sluice/store/${COMMANDS_FOLDER}/1-1-00000000-0000-4000-8000-000000000000`, "{}");
+  const { code, stdout, stderr } = await here.sluice(["doctor"]);
+  expect(code).toBe(4);
+  expect(stdout).toMatch(/^workspace +missing .* is no record of a command that this version can read/m);
+  expect(stdout).toMatch(/\nNo run can start here\. Fix .*workspace/);
+  expect(stderr).not.toContain("loaded");
+  expect(existsSync(join(here.folder, "started"))).toBe(false);
+});

@@ -58,16 +58,18 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   const say = (text: string): void => terminal.err(`sluice: ${visible(secretMask(env).text(text))}\n`);
   const named = createNamedFiles(env, say);
 
-  /** Its code may be what a command of a killed process left, so this comes first. */
-  const moveLeftAway: MoveLeftAway = async (store, root) => {
-    const records = join(store, COMMANDS_FOLDER);
-    if (!existsSync(records) || readdirSync(records).length === 0) return;
-    const { moveAwayLeft } = await import("@sluice/stages/runtime");
-    for (const line of await moveAwayLeft(store, root)) say(line);
+  const moveLeftAway: MoveLeftAway = async (root, configured = usualStore(root)) => {
+    const { store } = projectPathsOf({ ...flags, store: flags.store ?? readSettings(env).store }, here);
+    for (const one of new Set([store, usualStore(root), configured])) {
+      const records = join(one, COMMANDS_FOLDER);
+      if (!existsSync(records) || readdirSync(records).length === 0) continue;
+      const { moveAwayLeft } = await import("@sluice/stages/runtime");
+      for (const line of await moveAwayLeft(one, root)) say(line);
+    }
   };
   const openFolder = async (root: string): Promise<Folder> => {
-    const { store } = projectPathsOf({ ...flags, store: flags.store ?? readSettings(env).store }, here);
-    for (const one of new Set([store, usualStore(root)])) await moveLeftAway(one, root);
+    // Its code may be what a command of a killed process left.
+    await moveLeftAway(root);
     return createFolder(findCode(root), { trust, trusted, ask, say, moveLeftAway });
   };
   const folderAt = (root: string): Promise<Folder> => {
@@ -85,6 +87,8 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   };
 
   return {
+    /** What all others do before they load code of a folder, for a command that loads it itself. */
+    moveLeftAway,
     /** The workspace and its store. An untrusted config is not loaded for it, with a notice. */
     async place(): Promise<ProjectPaths> {
       const named = flags.store ?? readSettings(env).store;
@@ -154,8 +158,11 @@ interface FolderOptions {
   readonly moveLeftAway: MoveLeftAway;
 }
 
-/** Moves away what commands of killed processes left in a workspace, by the records in a store, and says so. */
-type MoveLeftAway = (store: string, root: string) => Promise<void>;
+/**
+ * Moves away what commands of killed processes left in a folder, by the records in its stores, and says so. `configured` is the store
+ * that its config names. Throws `sandbox_failed` if something could not be moved.
+ */
+type MoveLeftAway = (root: string, configured?: string) => Promise<void>;
 
 type Folder = ReturnType<typeof createFolder>;
 
@@ -257,7 +264,7 @@ async function load(
   const { loadConfig } = await import("./load-config.ts");
   const loaded = await loadConfig(code, trusted);
   // Only the config names this store.
-  if (loaded?.settings.store !== undefined) await moveLeftAway(loaded.settings.store, code.root);
+  if (loaded?.settings.store !== undefined) await moveLeftAway(code.root, loaded.settings.store);
   return loaded;
 }
 

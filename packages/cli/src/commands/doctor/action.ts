@@ -6,9 +6,9 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT, STOPPED } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import type { Terminal } from "../../output/terminal.ts";
-import { findCode } from "../../project/code.ts";
 import { choiceOf } from "../../project/model.ts";
 import { projectPathsOf, workspaceOf } from "../../project/project-paths.ts";
+import { createProjects } from "../../project/projects.ts";
 import { createTrust } from "../../project/trust.ts";
 import { onStopSignal } from "../../runs/follow-run.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -34,7 +34,7 @@ export async function doctor(context: CommandContext, flags: CommonFlags): Promi
 async function examine(context: CommandContext, flags: CommonFlags): Promise<number> {
   const { terminal, env, here } = context;
   const workspace = workspaceOf(flags, here);
-  const project = await checkProject(findCode(workspace), createTrust(env));
+  const project = await checkProject(workspace, createTrust(env), createProjects(flags, context, undefined));
   const store = flags.store ?? readSettings(env).store;
   const place = projectPathsOf({ ...flags, store }, here, project.config?.settings.store);
   const found = [

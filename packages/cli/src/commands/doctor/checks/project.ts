@@ -9,6 +9,7 @@ import {
   type CodeDigests,
   digestCode,
   fileStem,
+  findCode,
   isConfigName,
   type ProjectCode,
 } from "../../../project/code.ts";
@@ -17,12 +18,13 @@ import { type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
 import { loadWorkflowFile } from "../../../project/load-workflow.ts";
 import { workflowSurroundings } from "../../../project/pipelines.ts";
 import { foldersAbove, shellWord } from "../../../project/project-paths.ts";
+import type { Projects } from "../../../project/projects.ts";
 import type { Trust, TrustState } from "../../../project/trust.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
 export interface ProjectReport {
   readonly checks: readonly Check[];
-  /** Undefined if the config is missing, not trusted or invalid. */
+  /** Undefined if the config is missing, not trusted or invalid, or if nothing of the project may be started. */
   readonly config: LoadedConfig | undefined;
 }
 
@@ -31,8 +33,13 @@ const MOST = 12;
 const TRUST_FIX = "review these files, then use sluice run --trust (on a terminal it asks you)";
 
 /** Checks whether the project's code is trusted, and only then whether it loads. */
-export async function checkProject(code: ProjectCode, trust: Trust): Promise<ProjectReport> {
-  const { root } = code;
+export async function checkProject(
+  root: string,
+  trust: Trust,
+  projects: Pick<Projects, "moveLeftAway">,
+): Promise<ProjectReport> {
+  const left = await checkLeft(projects, root);
+  const code = findCode(root);
   const notices = [...unreadConfigs(code), ...configsAbove(root)];
   const without = (check: Check): ProjectReport => {
     const bundled = ok("pipelines", `bundled: ${bundledNames()}`);
@@ -43,6 +50,7 @@ export async function checkProject(code: ProjectCode, trust: Trust): Promise<Pro
       [...files].map((file) => relative(root, file)),
       MOST,
     );
+  if (left !== undefined) return without(left);
   if (code.configs.length + code.pipelines.length + code.workflows.length === 0) {
     const none = `no sluice.config.ts, no .sluice/pipelines/ and no .sluice/workflows/ in ${root}`;
     return without(ok("project", none));
@@ -75,8 +83,24 @@ export async function checkProject(code: ProjectCode, trust: Trust): Promise<Pro
   } catch (thrown) {
     checks.push(blocking("config", messageOf(thrown), "fix it, or use sluice run --no-config"));
   }
+  const leftByConfig = await checkLeft(projects, root, config?.settings.store);
+  if (leftByConfig !== undefined) return without(leftByConfig);
   checks.push(...notices, ...(await checkPipelines(code, digests, config)));
   return { checks, config };
+}
+
+/** What commands of killed processes left is moved away first; a fault means that nothing may be loaded or started. */
+async function checkLeft(
+  { moveLeftAway }: Pick<Projects, "moveLeftAway">,
+  root: string,
+  configured?: string,
+): Promise<Check | undefined> {
+  try {
+    await moveLeftAway(root, configured);
+    return undefined;
+  } catch (thrown) {
+    return blocking("workspace", messageOf(thrown));
+  }
 }
 
 /** Loads each pipeline and each workflow separately, so that a broken one does not hide the others. */
