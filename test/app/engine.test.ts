@@ -9,6 +9,7 @@ import { createEngine } from "../../packages/cli/src/commands/app/engine.ts";
 import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
 import { eventsOf } from "../../packages/view/src/words/run-events.ts";
 import { desk, finishes, PIPELINES } from "../support/command.ts";
+import { putRecord } from "../support/left-records.ts";
 
 const PLANNED = { summary: "One line.", steps: ["change a.txt"], files: ["a.txt"], risks: [] };
 const CHANGED = { summary: "Done.", changes: [], deviations: [] };
@@ -67,6 +68,16 @@ test("a run that is begun in the app may start in another state, with an input a
   await expect(engine.start(`${PIPELINES}#writing`, "x", { state: "third", input: [] })).rejects.toMatchObject({
     code: "start_invalid",
   });
+});
+
+test("what a killed command left since the app opened the project is moved away before a pipeline is loaded", async () => {
+  const place = desk();
+  const { engine, said } = engineIn(place.folder, {});
+  await engine.project();
+  const left = place.write("left.ts", "throw new Error('it was loaded');\n");
+  putRecord(place.store, { root: place.folder, tops: [], paths: [left] });
+  await expect(engine.start("./left.ts", "x")).rejects.toMatchObject({ code: "pipeline_not_found" });
+  expect(said).toEqual([expect.stringContaining(`a command whose process was killed left ${left}; it was moved to `)]);
 });
 
 test("a run is found by what only its id begins with, and what fits none or several says so", async () => {

@@ -8,6 +8,7 @@ import { moveAwayLeft } from "@sluice/stages/runtime";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
+import { putRecord } from "../support/left-records.ts";
 import { completed, session, work } from "../support/run-kit.ts";
 import {
   hasWall,
@@ -58,20 +59,14 @@ test("work of a program that is in the sandbox already is followed by the same, 
   });
 });
 
-/** Puts the record of a command of a process that is gone into a store; it awaited that nothing is at the paths. */
-function putRecord({ root, folder, put }: WallWorld, store: string, paths: readonly string[]): void {
-  const { dev, ino } = lstatSync(root);
-  const lists = { marks: [], holders: [], repository: [], paths: paths.map((path) => [path, ""]) };
-  const record = { root: [root, `${dev}:${ino}`], tops: [folder, `${root}/../home`], ...lists };
-  put(`${store}/${COMMANDS_FOLDER}/1-1-00000000-0000-4000-8000-000000000000`, JSON.stringify(record));
-}
-
 test("a record names no file outside of its workspace, and no other file is taken for one", async () => {
   const world = wallWorld(OWN);
   const outside = world.put("home/notes");
   const inside = world.put("work/notes");
   const config = world.put("home/sluice.config.ts");
-  putRecord(world, "state/runs", [outside, inside, `${world.root}/../home/notes`]);
+  const { folder, root } = world;
+  const tops = [folder, `${root}/../home`];
+  putRecord(join(folder, "state/runs"), { root, tops, paths: [outside, inside, `${root}/../home/notes`] });
   const other = world.put(`state/runs/${COMMANDS_FOLDER}/notes`);
   expect(await moveAwayLeft(join(world.folder, "state/runs"), world.root)).toMatchObject({ length: 1 });
   expect([outside, config, inside, other].map((path) => existsSync(path))).toEqual([true, true, false, true]);
@@ -80,7 +75,7 @@ test("a record names no file outside of its workspace, and no other file is take
 test("a run begins after what a command of a killed process left was moved away, and its session says so", async () => {
   const world = wallWorld(OWN);
   const left = world.put("work/agent.cjs");
-  putRecord(world, "state/store", [left]);
+  putRecord(join(world.folder, "state/store"), { root: world.root, tops: [], paths: [left] });
   const host = sqliteHost(join(world.folder, "state/store"));
   onTestFinished(() => host.close());
   const faults: string[] = [];

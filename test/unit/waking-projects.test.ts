@@ -21,7 +21,7 @@ function place() {
   const write = (path: string, text: string): void => writeFileSync(join(root, path), text);
   write(CONFIG, "export default {};\n");
   const trust = (): void => createTrust(env).grant(root, digestCode(findCode(root)), () => undefined);
-  const projectAt = createProjectCache({ env, here: root, terminal: createTerminal(process) });
+  const projectAt = createProjectCache(join(base, "store"), { env, here: root, terminal: createTerminal(process) });
   return { root, write, trust, project: () => projectAt(root) };
 }
 

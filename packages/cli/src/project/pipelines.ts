@@ -45,6 +45,8 @@ export interface Finding {
   readonly config: LoadedConfig | undefined;
   /** Why an existing config was not loaded. */
   readonly withoutConfig?: string | undefined;
+  /** Moves away what commands of killed processes left since the project was opened. Throws `sandbox_failed`. */
+  moveLeftAway(): Promise<void>;
   /** The project's trusted code. Throws Validation `folder_untrusted`. */
   requireTrust(): Promise<TrustedCode>;
   /** Files that the user has named on this machine. */
@@ -90,6 +92,7 @@ export function requireWorkflow(name: string, { code, here }: Pick<Finding, "cod
 
 /** Finds a pipeline by name, first in the project, then among the bundled ones, or by the path of its file. */
 export async function findPipeline(name: string, finding: Finding): Promise<FoundPipeline> {
+  await finding.moveLeftAway();
   return withConfig(await findByName(name, finding), finding.config);
 }
 
@@ -143,6 +146,7 @@ export interface FindingAgain extends Finding {
 
 /** Finds the pipeline of an earlier run from that run's record. */
 export async function findAgain(source: PipelineSource, runId: string, finding: FindingAgain): Promise<FoundPipeline> {
+  await finding.moveLeftAway();
   return withConfig(await findRecorded(source, runId, finding), finding.config);
 }
 

@@ -54,7 +54,7 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   const { terminal, env, here } = context;
   const trust = createTrust(env);
   const trusted = flags.trust === true;
-  const folders = new Map<string, Promise<Folder>>();
+  const folders = new Map<string, Folder>();
   const say = (text: string): void => terminal.err(`sluice: ${visible(secretMask(env).text(text))}\n`);
   const named = createNamedFiles(env, say);
 
@@ -67,23 +67,27 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       for (const line of await moveAwayLeft(one, root)) say(line);
     }
   };
-  const openFolder = async (root: string): Promise<Folder> => {
-    // Its code may be what a command of a killed process left.
+  const folderAt = async (root: string): Promise<Folder> => {
+    // Its code may be what a command of a killed process left, also after the folder was opened.
     await moveLeftAway(root);
-    return createFolder(findCode(root), { trust, trusted, ask, say, moveLeftAway });
-  };
-  const folderAt = (root: string): Promise<Folder> => {
-    const known = folders.get(root) ?? openFolder(root);
+    const known = folders.get(root) ?? createFolder(findCode(root), { trust, trusted, ask, say, moveLeftAway });
     folders.set(root, known);
-    // A fault is reported to its caller, and the next one looks again.
-    known.catch(() => folders.delete(root));
     return known;
   };
   const projectOf = ({ code, requireTrust }: Folder, config?: LoadedConfig, withoutConfig?: string): Project => {
     if (withoutConfig !== undefined) say(withoutConfig);
     for (const file of code.unread)
       say(`${basename(file)} is ignored; a config is sluice.config.ts, .mts, .js or .mjs`);
-    return { code, here, config, withoutConfig, requireTrust, trusted, named };
+    return {
+      code,
+      here,
+      config,
+      withoutConfig,
+      moveLeftAway: () => moveLeftAway(code.root, config?.settings.store),
+      requireTrust,
+      trusted,
+      named,
+    };
   };
 
   return {

@@ -14,25 +14,25 @@ export interface KnownProject {
   remember(key: string, load: () => Promise<FoundPipeline>): Promise<FoundPipeline>;
 }
 
-/** Project folders whose code is loaded once, and again when it or its trust changed. */
-export function createProjectCache(context: CommandContext): (root: string) => KnownProject {
+/** Project folders whose code is loaded once, and again when it or its trust changed. `store` is that of the runs. */
+export function createProjectCache(store: string, context: CommandContext): (root: string) => KnownProject {
   const known = new Map<string, KnownProject>();
   return (root) => {
     const version = versionOf(root, context);
     const found = known.get(root);
     if (found !== undefined && version !== undefined && found.version === version) return found;
-    const project = createProject(context, version);
+    const project = createProject(store, context, version);
     known.set(root, project);
     return project;
   };
 }
 
-function createProject(context: CommandContext, version: string | undefined): KnownProject {
+function createProject(store: string, context: CommandContext, version: string | undefined): KnownProject {
   const loaded = new Map<string, Promise<FoundPipeline>>();
   return {
     version,
     // No user is asked: what was not trusted before is not loaded.
-    projects: createProjects({}, context, undefined),
+    projects: createProjects({ store }, context, undefined),
     remember: async (key, load) => {
       const known = loaded.get(key) ?? load();
       loaded.set(key, known);

@@ -62,7 +62,7 @@ const MOST_DEAD_RESUMES = 5;
 export function createWaker({ host, at, clock, onResumed, say }: WakerOptions, outer: CommandContext): Waker {
   const err = (text: string): void => say(text.replace(/^sluice: /, "").trimEnd());
   const context = { ...outer, terminal: { ...outer.terminal, err } };
-  const projectAt = createProjectCache(context);
+  const projectAt = createProjectCache(at.store, context);
   const pool = createSessionPool(clock, (thrown) => say(`a session could not be closed: ${messageOf(thrown)}`));
   const tasks = new Map<string, RunTask>();
   const line = (words: readonly string[]): string => commandLine(words, at, context.here, context.env);
