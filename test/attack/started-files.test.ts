@@ -7,6 +7,7 @@ import { createSession, type Session, type SessionOptions, script } from "@sluic
 import { startedFiles } from "@sluice/stages/runtime";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { putRecord } from "../support/left-records.ts";
 import { FILESYSTEM } from "../support/mcp.ts";
 import { caller, completed, dataOf, eventsOf, json, noModel, work, workExecutor } from "../support/run-kit.ts";
 import { tempFolder } from "../support/tools.ts";
@@ -314,7 +315,9 @@ function makingRun() {
     next: { make: () => to("wait"), wait: () => to("last"), last: () => to("agent"), agent: () => done("ok") },
   });
   const journals = createMemoryJournals();
-  const open = () => sessionIn(root, { sandbox: "off", host: createHost(journals.connect()) });
+  /** `store` is where its host says that it is. */
+  const open = (store?: { readonly folder: string }) =>
+    sessionIn(root, { sandbox: "off", host: { ...createHost(journals.connect()), ...store } });
   const toLast = (): void => wait.resolve();
   const goOn = (): void => {
     toLast();
@@ -333,6 +336,16 @@ test("an agent whose program was made during the run is not started, even if ano
   goOn();
   expect(await run).toMatchObject(REFUSED);
   expect(await other).toMatchObject({ status: "failed" });
+});
+
+test("nor if a killed command had made it before, which was moved away when the run began", async () => {
+  const { root, pipe, open, goOn } = makingRun();
+  const [program, folder] = [join(root, "agent.cjs"), tempFolder().root];
+  writeFileSync(program, EVIL);
+  putRecord(folder, { root, tops: [], paths: [program] });
+  goOn();
+  expect(await open({ folder }).run(pipe, {})).toMatchObject(REFUSED);
+  expect(stolen(root)).toBe("nothing");
 });
 
 test("nor if a resume that would allow it is refused meanwhile", async () => {

@@ -294,7 +294,6 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const byState = await modelsOf(demands);
     const all = [...byState.values()].flat();
     const usable = demands.later.length === 0 ? all : [...all, ...(await laterModels(demands))];
-    const missing = [...new Set([...recordedMissing, ...missingFiles(usable, root)])];
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
     if (declared.size > 0) refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
@@ -307,6 +306,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     await held.proveFor(spec, isWalled || Object.keys(options.mcpServers ?? {}).length > 0);
     // Before a server is started without it.
     if (recordedWall !== undefined) refuseMissingSandbox(runId, recordedWall, held.sandbox);
+    // Looked for between: what a killed command left is gone now, and a server may make a file as soon as it starts.
+    const missing = [...new Set([...recordedMissing, ...missingFiles(usable, root)])];
     const wall: ServerWall = { sandbox: held.sandbox, plan: wallPlan.bind(undefined, usable) };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     const servers = await tools.servers();
