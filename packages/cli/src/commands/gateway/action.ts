@@ -28,6 +28,7 @@ import { reserveOutput } from "../../output/protocol-output.ts";
 import { commandLine, realPath, workspaceOf } from "../../project/project-paths.ts";
 import { type AgentRunFlags, type OpenAgentRun, openAgentRun } from "../../runs/agent-run.ts";
 import { onStopSignal } from "../../runs/follow-run.ts";
+import { type HookedFolder, holdHooks } from "./hold-hooks.ts";
 
 export type GatewayFlags = AgentRunFlags & {
   readonly http?: true | number;
@@ -49,18 +50,31 @@ export async function gateway(context: CommandContext, flags: GatewayFlags): Pro
     throw usageError("--input - cannot be used here: stdin carries the protocol");
   const stopped = Promise.withResolvers<StopSignal>();
   const ignoreSignals = onStopSignal(stopped.resolve);
+  const held = flags.hooks === undefined ? undefined : await holdHooks(flags.hooks, hookedFolder(flags, context));
+  try {
+    return await serveRun(flags, context, stopped.promise);
+  } finally {
+    held?.release();
+    ignoreSignals();
+  }
+}
+
+async function serveRun(flags: GatewayFlags, context: CommandContext, stopped: Promise<StopSignal>): Promise<number> {
   const open = await openRun(flags, context);
   const hooks = flags.hooks === undefined ? undefined : await serveHooks(open.run, flags.hooks, flags, context);
   try {
     const serving =
       flags.http === undefined ? serveHere(open.run, flags, context) : serveHttp(open.run, flags.http, flags, context);
-    const signal = await Promise.race([stopped.promise, serving]);
+    const signal = await Promise.race([stopped, serving]);
     return signal === undefined ? exitCodeOfRun(open.run) : STOPPED[signal];
   } finally {
     await hooks?.close();
     await leave(open, context);
-    ignoreSignals();
   }
+}
+
+function hookedFolder(flags: GatewayFlags, { env, here }: CommandContext): HookedFolder {
+  return { workspace: realPath(workspaceOf(flags, here)), stateFolder: stateFolder(env) };
 }
 
 /** The exit code of a gateway whose agent has left: that of its run, or 0 if the agent made no call. */
@@ -91,12 +105,11 @@ async function serveHooks(
   run: GatewayRun,
   host: HostName,
   flags: GatewayFlags,
-  { env, here, terminal }: CommandContext,
+  context: CommandContext,
 ): Promise<{ close(): Promise<void> }> {
   const token = newGatewayToken();
   const proof = newHookProof();
-  const state = stateFolder(env);
-  const workspace = realPath(workspaceOf(flags, here));
+  const { workspace, stateFolder: state } = hookedFolder(flags, context);
   const server = await startGatewayServer({
     run,
     token,
@@ -108,7 +121,7 @@ async function serveHooks(
       proof,
       patienceMs: HOOK_PATIENCE_MS,
     }),
-    onError: ({ message }) => sayTo(terminal)(message),
+    onError: ({ message }) => sayTo(context.terminal)(message),
   });
   const end = publishHooks(hookFolder(state, workspace), {
     host,
@@ -151,8 +164,9 @@ async function serveHttp(
   run: GatewayRun,
   http: true | number,
   flags: GatewayFlags,
-  { terminal, env, here }: CommandContext,
+  context: CommandContext,
 ): Promise<undefined> {
+  const { terminal } = context;
   const token = newGatewayToken();
   const server = await startGatewayServer({
     run,
@@ -162,8 +176,8 @@ async function serveHttp(
     onError: ({ message }) => sayTo(terminal)(message),
   });
   // The hooks of a host pass the calls of a server with this name only.
-  const name =
-    flags.hooks === undefined ? "" : `name   ${ownServerName(stateFolder(env), realPath(workspaceOf(flags, here)))}\n`;
+  const { workspace, stateFolder: state } = hookedFolder(flags, context);
+  const name = flags.hooks === undefined ? "" : `name   ${ownServerName(state, workspace)}\n`;
   terminal.out(`MCP    ${server.url}/mcp\ntoken  ${token}\n${name}`);
   try {
     await run.ended;

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { field, isJsonObject, type Json, parseJson, SluiceError } from "@sluice/core";
 import { messageOf, sha256 } from "@sluice/core/runtime";
@@ -7,6 +7,7 @@ import { HOOK_MARKER } from "./installed-hook.ts";
 import { editJsonText, type JsonEdit, jsonValue, parseJsonText, removeFromJsonText } from "./json-text.ts";
 import { withBlock, withoutBlock } from "./marked-block.ts";
 import { OWN_SERVER } from "./own-server.ts";
+import { readIfThere } from "./read-if-there.ts";
 
 /** A file before and after; undefined where it does not exist. */
 export interface FileChange {
@@ -128,15 +129,6 @@ function missingFolders(folder: string): readonly string[] {
   if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return [];
   const parent = dirname(folder);
   return parent === folder ? [] : [folder, ...missingFolders(parent)];
-}
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (thrown) {
-    if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
-    throw new SluiceError("Validation", "host_config_invalid", `${path} cannot be read: ${messageOf(thrown)}`);
-  }
 }
 
 function inFile<T>(path: string, work: () => T): T {

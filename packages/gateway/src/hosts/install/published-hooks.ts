@@ -1,10 +1,11 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { sha256 } from "@sluice/core/runtime";
 import { type LauncherOptions, launcherScript } from "../../hooks/launcher.ts";
 import { opencodePlugin } from "../../hooks/opencode-plugin.ts";
 import type { HostName } from "../../host-names.ts";
 import { removeEmptyFolders } from "./empty-folders.ts";
+import { readIfThere } from "./read-if-there.ts";
 
 /**
  * The folder in which the gateway of a workspace puts what installed hooks run. It is in the user's state folder: a file in the
@@ -23,24 +24,28 @@ export function hookFileName(host: HostName): string {
 }
 
 /**
- * Lets the installed hooks of a host reach this gateway. Returns a function that ends it. A gateway that was killed leaves the file
- * behind, and the hooks then refuse every call.
+ * Lets the installed hooks of a host reach this gateway. Returns a function that ends it, unless another gateway has taken the place. A
+ * gateway that was killed leaves the file behind, and the hooks then refuse every call.
  */
 export function publishHooks(folder: string, options: LauncherOptions): () => void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { host } = options;
   const path = join(folder, hookFileName(host));
   const draft = `${path}.${process.pid}.tmp`;
-  writeFileSync(draft, host === "opencode" ? opencodePlugin(options) : launcherScript(options), {
-    mode: 0o600,
-    flag: "wx",
-  });
+  // It has the token of this gateway.
+  const text = host === "opencode" ? opencodePlugin(options) : launcherScript(options);
+  writeFileSync(draft, text, { mode: 0o600, flag: "wx" });
   renameSync(draft, path);
-  return () => removePublished(folder, host);
+  return () => {
+    if (readIfThere(path) !== text) return;
+    rmSync(path);
+    removeEmptyFolders([folder, dirname(folder)]);
+  };
 }
 
-/** Removes what a gateway published for a host, and the folder if nothing else is in it. */
+/** Removes what gateways left in their folder for a host, and the folder if nothing else is in it. */
 export function removePublished(folder: string, host: HostName): void {
-  rmSync(join(folder, hookFileName(host)), { force: true });
+  for (const name of existsSync(folder) ? readdirSync(folder) : [])
+    if (name.startsWith(`${host}.`)) rmSync(join(folder, name));
   removeEmptyFolders([folder, dirname(folder)]);
 }

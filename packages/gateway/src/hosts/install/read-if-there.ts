@@ -1,0 +1,13 @@
+import { readFileSync } from "node:fs";
+import { SluiceError } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
+
+/** The text of a file. Throws Validation `host_config_invalid` for a file that cannot be read. */
+export function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (thrown) {
+    if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
+    throw new SluiceError("Validation", "host_config_invalid", `${path} cannot be read: ${messageOf(thrown)}`);
+  }
+}
