@@ -65,7 +65,7 @@ export { noteChange, type PlannedChange, planInstall, planRemove } from "./hosts
 export type { InstalledServer, InstallRequest, InstallScope } from "./hosts/install/installation.ts";
 export { HOOK_MARKER, type WhenIdle } from "./hosts/install/installed-hook.ts";
 export { ownServerName } from "./hosts/install/own-server.ts";
-export { hookFolder, publishHooks } from "./hosts/install/published-hooks.ts";
+export { hookFolder, type PublishedHooks, publishHooks } from "./hosts/install/published-hooks.ts";
 export { hostSettingsFiles } from "./hosts/install/settings-files.ts";
 export { HOSTS, hookClass, launchPlan, reaches } from "./hosts/launch-plan.ts";
 export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";

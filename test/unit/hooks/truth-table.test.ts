@@ -3,8 +3,15 @@ import { writeFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { isJsonObject, type Json, parseJson } from "@sluice/core";
-import { type HookProof, launcherCommand, launcherScript, newHookProof, opencodePlugin } from "@sluice/gateway";
+import { field, isJsonObject, type Json, parseJson } from "@sluice/core";
+import {
+  type HookProof,
+  launcherCommand,
+  launcherScript,
+  newHookProof,
+  opencodePlugin,
+  publishHooks,
+} from "@sluice/gateway";
 import { expect, test } from "vitest";
 import { PAYLOADS } from "../../fixtures/hosts/payloads.ts";
 import {
@@ -204,6 +211,28 @@ test.each(LAUNCHED)("%s: the launcher passes on what the gateway decided", async
     out: parseJson(ALLOW_JSON[host]),
   });
 });
+
+test.each(LAUNCHED)(
+  "%s: after its gateway, a session that drove the run is denied, and another one is not answered",
+  async (host) => {
+    const folder = tempFolder().root;
+    const options = { host, url: "http://127.0.0.1:9", token: TOKEN, proof: newHookProof(), seconds: 5 };
+    const payload = payloadOf(host);
+    const session = field(payload, "session_id") ?? field(payload, "sessionId");
+    const run = (given: Json): Promise<Exit> => runHook(`/bin/sh '${folder}/${host}.bound.sh' ${PRE[host]}`, given);
+    for (const [driver, row] of [
+      [session, EXIT_2],
+      [`${String(session)}0`, undefined],
+    ] as const) {
+      const hooks = publishHooks(folder, options);
+      hooks.drivenBy(String(driver));
+      hooks.end({ isReleased: false });
+      const exit = await run(payload);
+      expect([driver, rowOf(exit, host), exit.out]).toEqual([driver, row, ""]);
+    }
+    for (const nameless of [null, {}, { session: "s" }]) expect(rowOf(await run(nameless), host)).toBe(EXIT_2);
+  },
+);
 
 test.each(LAUNCHED)("%s: an invalid payload, and none, are denied", async (host) => {
   const proof = newHookProof();

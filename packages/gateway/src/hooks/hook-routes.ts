@@ -18,6 +18,8 @@ import { REFUSED_TOOL } from "./tools/native-tools.ts";
 export interface HookRoutesOptions {
   readonly run: Pick<GatewayRun, "call" | "now" | "start">;
   readonly adapters: readonly HookAdapter[];
+  /** Gets the session that drives the run from now on; undefined once that has ended. */
+  readonly onDriver?: (session: string | undefined) => void;
   /** Signs the answers to launchers, which recognize the gateway by it. */
   readonly proof?: HookProof;
   /** How long a call waits for a person, in milliseconds. Has to be below the time limit of the hook. */
@@ -30,7 +32,7 @@ export interface HookRoutesOptions {
 /** `/hook/<host>?event=<name>` of each adapter: decides about what its host reports. Every failure is a refusal. */
 export function hookRoutes(options: HookRoutesOptions): readonly Route[] {
   const { adapters, proof, onError = () => undefined } = options;
-  const driver = oneDriver();
+  const driver = oneDriver(options.onDriver);
   return adapters.map((adapter) => {
     const decide = hookDecider(adapter, driver, options);
     return {
@@ -192,18 +194,23 @@ interface Driver {
   release(host: string, session: string): void;
 }
 
-function oneDriver(): Driver {
+function oneDriver(onDriver: HookRoutesOptions["onDriver"] = () => undefined): Driver {
   let holder: string | undefined;
   const keyOf = (host: string, session: string): string => JSON.stringify([host, session]);
   return {
     claim: (host, session) => {
-      holder ??= keyOf(host, session);
+      if (holder === undefined) {
+        holder = keyOf(host, session);
+        onDriver(session);
+      }
       if (holder === keyOf(host, session)) return undefined;
       return `Another agent works on this run: the session ${holder}. End it first, or start a run of your own.`;
     },
     isOf: (host, session) => holder === keyOf(host, session),
     release: (host, session) => {
-      if (holder === keyOf(host, session)) holder = undefined;
+      if (holder !== keyOf(host, session)) return;
+      holder = undefined;
+      onDriver(undefined);
     },
   };
 }

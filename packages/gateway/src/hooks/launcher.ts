@@ -17,6 +17,9 @@ export interface LauncherOptions {
 /** Events whose hooks decide: without an answer of the gateway they refuse. Other hooks say nothing then. */
 const DECIDING = [...new Set(Object.values(HOOK_EVENTS).flatMap(({ decide }) => decide))].join("|");
 
+/** Of the programs that a script runs: another one of the project could come first on the host's. */
+const OWN_PATH = "PATH=/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin; export PATH";
+
 /**
  * The text of a hook command: a shell script that gets the event's name as its argument and the payload on its standard input. It
  * prints the gateway's answer, or refuses with exit code 2 and a text on standard error, which all hosts read as a refusal. It has
@@ -26,7 +29,7 @@ export function launcherScript({ host, url, token, proof, seconds }: LauncherOpt
   checkHook({ url, token, proof, seconds });
   return `#!/bin/sh
 # Asks the permission gate of Sluice about one event of ${host}. No answer means no.
-PATH=/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin; export PATH
+${OWN_PATH}
 unset BASH_ENV ENV CURL_HOME CURL_CA_BUNDLE http_proxy all_proxy ALL_PROXY
 event=$1
 secret=${proof.secret}
@@ -54,6 +57,34 @@ proof=$(printf '%s\\n%s\\n%s\\n%s\\n' "$secret" "$nonce" "$answer" "$secret" | s
 #\${proof%% *}" ] || deny "the answer is not from the gateway"
 printf '%s\\n' "$answer"
 `;
+}
+
+/**
+ * The text of a hook command for the time after a gateway: refuses the calls of the session that drove its run, and says nothing about
+ * those of others. It removes itself when the session ends.
+ */
+export function boundScript(host: HostName, session: string): string {
+  return `#!/bin/sh
+# Refuses the calls of a session of ${host} that drove a run of Sluice, whose gateway has ended.
+${OWN_PATH}
+LC_ALL=C; export LC_ALL
+payload=$(cat)
+${/^[\w.:-]+$/.test(session) ? exceptOthers(session) : "# Its id could be escaped in several ways, so every session counts as this one."}
+case $1 in ${DECIDING}) ;; *) exit 0 ;; esac
+echo "${boundText(host)}" >&2
+exit 2
+`;
+}
+
+function exceptOthers(session: string): string {
+  return `case $payload in
+  *'"${session}"'*) case $1 in SessionEnd | sessionEnd) rm -f "$0" ;; esac ;;
+  *'"session_id"'* | *'"sessionId"'*) exit 0 ;;
+esac`;
+}
+
+function boundText(host: HostName): string {
+  return `This session worked on a run of Sluice whose gateway has ended, so its calls stay refused. To continue, start one: sluice gateway --hooks ${host}, with --resume and the run if that is not over. Else end the session.`;
 }
 
 /** The command line of a hook, for the file that holds the launcher. The file need not be executable. */

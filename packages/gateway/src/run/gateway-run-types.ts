@@ -87,7 +87,12 @@ export interface PhaseNow {
   readonly tools: readonly string[];
   readonly waiting?: OpenQuestion;
   /** Absent if the run could not start, or ended with an error and can be resumed. */
-  readonly end?: { readonly status: string; readonly message?: string };
+  readonly end?: {
+    readonly status: string;
+    readonly message?: string;
+    /** The run has completed, and its workflow frees the agent's own tools then. */
+    readonly isReleased?: true;
+  };
   /** All of it in words. */
   readonly text: string;
 }

@@ -111,8 +111,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     begun.then(
       async (end) => {
         const reply = endReply(end);
-        over = { end: endOf(end), text: reply.text };
         const isReleased = end.status === "completed" && pipeline.spec.meta?.onFinal === "release";
+        over = { end: { ...endOf(end), ...(isReleased ? { isReleased } : {}) }, text: reply.text };
         await exchange.end(reply, isReleased);
         ended.resolve(end);
       },

@@ -14,6 +14,7 @@ import {
   newGatewayToken,
   newHookProof,
   ownServerName,
+  type PublishedHooks,
   publishHooks,
   readVersion,
   serveStdio,
@@ -110,6 +111,8 @@ async function serveHooks(
   const token = newGatewayToken();
   const proof = newHookProof();
   const { workspace, stateFolder: state } = hookedFolder(flags, context);
+  // No hook has the token before.
+  let hooks: PublishedHooks | undefined;
   const server = await startGatewayServer({
     run,
     token,
@@ -119,11 +122,12 @@ async function serveHooks(
       // Hooks are installed for a folder, or for all of the user's.
       adapters: [hookAdapter(host, { ownServers: [workspace, undefined].map((place) => ownServerName(state, place)) })],
       proof,
+      onDriver: (session) => hooks?.drivenBy(session),
       patienceMs: HOOK_PATIENCE_MS,
     }),
     onError: ({ message }) => sayTo(context.terminal)(message),
   });
-  const end = publishHooks(hookFolder(state, workspace), {
+  hooks = publishHooks(hookFolder(state, workspace), {
     host,
     url: server.url,
     token,
@@ -132,7 +136,7 @@ async function serveHooks(
   });
   return {
     close: async () => {
-      end();
+      hooks?.end({ isReleased: run.now().end?.isReleased === true });
       await server.close();
     },
   };

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { HostName } from "../../host-names.ts";
-import { hookFileName, hookFolder, KEY_LENGTH } from "./published-hooks.ts";
+import { boundFileName, hookFileName, hookFolder, KEY_LENGTH } from "./published-hooks.ts";
 
 /** Marks our entries in a host's settings: each hook's command line contains it. */
 export const HOOK_MARKER = "sluice-hook";
@@ -28,24 +28,35 @@ const IDLE_TEXT = "No Sluice gateway was started for this folder, so this is ref
  * of its own, since a missing one would let calls run on some hosts.
  */
 export function installedCommand(host: HostName, event: string, decides: boolean, place: HookPlace): string {
+  const refuse = decides ? "{ echo 'The permission gate gave no answer.' >&2; exit 2; }" : ":";
   const run = `/bin/sh "$f" ${event}`;
-  const whenRun = decides ? `${run} || { echo 'The permission gate gave no answer.' >&2; exit 2; }` : `${run} || :`;
-  const whenIdle = decides && place.whenIdle === "deny" ? `echo '${IDLE_TEXT}' >&2; exit 2` : ":";
-  const find = findFile(host, place);
-  const wait = `n=0; while [ ! -f "$f" ] && [ $n -lt ${STARTS_WITHIN} ]; do sleep 1; n=$((n+1)); ${find} done;`;
-  return `: ${HOOK_MARKER}; ${find} ${place.waits ? `${wait} ` : ""}if [ -f "$f" ]; then ${whenRun}; else ${whenIdle}; fi`;
+  const find = fileOf(hookFileName(host), place, '[ ! -f "$f" ]');
+  const wait = `n=0; while [ ! -f "$f" ] && [ $n -lt ${STARTS_WITHIN} ]; do sleep 1; n=$((n+1)); ${find}; done;`;
+  const whenIdle = place.whenIdle === "allow" ? unlessBound(host, place, `${run} || ${refuse}`) : whenDenied(decides);
+  return `: ${HOOK_MARKER}; ${find}; ${place.waits ? `${wait} ` : ""}if [ -f "$f" ]; then ${run} || ${refuse}; else ${whenIdle}; fi`;
 }
 
-function findFile(host: HostName, { stateFolder, workspace }: HookPlace): string {
-  const name = hookFileName(host);
-  if (workspace !== undefined) return `f=${quoted(join(hookFolder(stateFolder, workspace), name))};`;
+function whenDenied(decides: boolean): string {
+  return decides ? `echo '${IDLE_TEXT}' >&2; exit 2` : ":";
+}
+
+/** Asks what earlier gateways left about sessions that drove their runs. */
+function unlessBound(host: HostName, place: HookPlace, run: string): string {
+  const ask = `{ [ ! -f "$f" ] || printf '%s\\n' "$p" | ${run}; }`;
+  const find = fileOf(boundFileName(host), place, ask);
+  return `p=$(cat); ${find}${place.workspace === undefined ? "" : `; ${ask}`}`;
+}
+
+/** Sets f to the file of the workspace. Without one, to that of the session's folder, and of those above it while `isNext` holds. */
+function fileOf(name: string, { stateFolder, workspace }: HookPlace, isNext: string): string {
+  if (workspace !== undefined) return `f=${quoted(join(hookFolder(stateFolder, workspace), name))}`;
   const sum = "{ sha256sum 2>/dev/null || shasum -a 256; }";
   return [
     "d=$(pwd -P);",
     `while k=$(printf %s "$d" | ${sum} | cut -c1-${KEY_LENGTH});`,
     `f=${quoted(join(stateFolder, "gateways"))}/$k/${name};`,
     // Goes up to the root, which is left with an empty name.
-    '[ ! -f "$f" ] && [ -n "$d" ]; do d=$(printf %s "$d" | sed "s,/[^/]*$,,"); done;',
+    `${isNext} && [ -n "$d" ]; do d=$(printf %s "$d" | sed "s,/[^/]*$,,"); done`,
   ].join(" ");
 }
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { sha256 } from "@sluice/core/runtime";
-import { type LauncherOptions, launcherScript } from "../../hooks/launcher.ts";
+import { boundScript, type LauncherOptions, launcherScript } from "../../hooks/launcher.ts";
 import { opencodePlugin } from "../../hooks/opencode-plugin.ts";
 import type { HostName } from "../../host-names.ts";
 import { removeEmptyFolders } from "./empty-folders.ts";
@@ -23,24 +23,48 @@ export function hookFileName(host: HostName): string {
   return host === "opencode" ? "opencode.mjs" : `${host}.sh`;
 }
 
-/**
- * Lets the installed hooks of a host reach this gateway. Returns a function that ends it, unless another gateway has taken the place. A
- * gateway that was killed leaves the file behind, and the hooks then refuse every call.
- */
-export function publishHooks(folder: string, options: LauncherOptions): () => void {
+/** The file that an installed hook of a host runs while there is none of a gateway. */
+export function boundFileName(host: HostName): string {
+  return `${host}.bound.sh`;
+}
+
+/** What a gateway has published for the installed hooks of a host. */
+export interface PublishedHooks {
+  /** Says which session drives the run from now on; undefined once that has ended. */
+  drivenBy(session: string | undefined): void;
+  /** Ends it, unless another gateway has taken the place. The session that drives the run stays bound, unless it `isReleased`. */
+  end({ isReleased }: { readonly isReleased: boolean }): void;
+}
+
+/** Lets the installed hooks of a host reach this gateway. One that was killed leaves its file, and the hooks refuse every call. */
+export function publishHooks(folder: string, options: LauncherOptions): PublishedHooks {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { host } = options;
   const path = join(folder, hookFileName(host));
-  const draft = `${path}.${process.pid}.tmp`;
+  const bound = join(folder, boundFileName(host));
   // It has the token of this gateway.
   const text = host === "opencode" ? opencodePlugin(options) : launcherScript(options);
+  let driver: string | undefined;
+  writeWhole(path, text);
+  return {
+    drivenBy(session) {
+      driver = session;
+      rmSync(bound, { force: true });
+    },
+    end({ isReleased }) {
+      if (readIfThere(path) !== text) return;
+      // Before the other one goes: in between, the session would be free. An opencode that has loaded its plugin refuses by itself.
+      if (driver !== undefined && !isReleased && host !== "opencode") writeWhole(bound, boundScript(host, driver));
+      rmSync(path);
+      removeEmptyFolders([folder, dirname(folder)]);
+    },
+  };
+}
+
+function writeWhole(path: string, text: string): void {
+  const draft = `${path}.${process.pid}.tmp`;
   writeFileSync(draft, text, { mode: 0o600, flag: "wx" });
   renameSync(draft, path);
-  return () => {
-    if (readIfThere(path) !== text) return;
-    rmSync(path);
-    removeEmptyFolders([folder, dirname(folder)]);
-  };
 }
 
 /** Removes what gateways left in their folder for a host, and the folder if nothing else is in it. */
