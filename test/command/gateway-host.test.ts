@@ -1,8 +1,8 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { desk } from "../support/command.ts";
 
 const BIN = join(import.meta.dirname, "../../packages/cli/bin/sluice.js");
@@ -29,6 +29,7 @@ ${then}
       here.start(["gateway", "run", "claude", "--workflow", workflow, ...args], { env: { ...env, ...added } }),
     /** A file beside the host's program. */
     put: (name: string, text: string) => writeFileSync(join(bin, name), text),
+    base,
     plant: (name: string) => mkdirSync(join(base, "state/sluice/hosts", name), { recursive: true }),
     /** What is left of the starts in the state folder. */
     left: () => {
@@ -56,6 +57,33 @@ test("what a killed gateway run left is removed by the next one, and what anothe
   for (const other of others) plant(other);
   await start({}).ended;
   expect(left().toSorted()).toEqual(others.toSorted());
+});
+
+test("what a killed gateway run left stays for the next ones as long as its host lives, and its hook refuses", async () => {
+  const { start, left, put, base } = withHost(
+    `[ "$SLUICE_TEST_STAYS" = 1 ] && exec ${process.execPath} "$(dirname "$0")/host.cjs" "$@"; exit 0`,
+  );
+  // Like Claude Code, it has a title in place of its arguments.
+  put("host.cjs", `process.title = "claude"; console.log("pid " + process.pid); setInterval(() => undefined, 1_000);`);
+  const killed = start({ SLUICE_TEST_STAYS: "1" }, "--class", "guarded");
+  const [, pid = ""] = await killed.said("stdout", /^pid (\d+)$/m);
+  killed.child.kill("SIGKILL");
+  await once(killed.child, "exit");
+  onTestFinished(() => void spawnSync("kill", ["-9", pid]));
+  const [name = ""] = left();
+  await start({}).ended;
+  expect(left()).toEqual([name]);
+  const settings: { readonly hooks: Readonly<Record<string, readonly { hooks: readonly { command: string }[] }[]>> } =
+    JSON.parse(readFileSync(join(base, "state/sluice/hosts", name, "claude-settings.json"), "utf8"));
+  const command = settings.hooks.PreToolUse?.[0]?.hooks[0]?.command ?? "";
+  expect(spawnSync("/bin/sh", ["-c", command], { input: "{}", encoding: "utf8" })).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("The permission gate gave no answer (status 7)"),
+  });
+  process.kill(Number(pid), "SIGKILL");
+  await killed.ended;
+  await start({}).ended;
+  expect(left()).toEqual([]);
 });
 
 test("a host gets its configuration in a private folder and the token in a variable, and nothing of it is left", async () => {

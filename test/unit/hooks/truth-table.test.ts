@@ -239,7 +239,7 @@ test.each(LAUNCHED)("%s: an invalid payload, and none, are denied", async (host)
   const gateway = await hookServer(ALLOWING, [host], { proof });
   const line = launcherAt(gateway.url, host, proof);
   for (const payload of [null, "x", [], {}]) expect(rowOf(await runHook(line, payload), host)).toBe(DENY);
-  const empty = await runHook(`${line} < /dev/null`, null);
+  const empty = await runHook(`{ ${line}; } < /dev/null`, null);
   expect(rowOf(empty, host)).toBe(DENY);
 });
 
@@ -294,7 +294,29 @@ test("nothing that a script cannot hold gets into a hook's file", () => {
   expect(() => launcherCommand("/x/hook.sh", "Pre; id")).toThrow(invalid);
 });
 
-test("the launcher cannot cover its own removal or end: the hosts for which that matters are known", () => {
+test.each(LAUNCHED)(
+  "%s: a launcher that is missing, or ends in any way but well, is a row that the host denies",
+  async (host) => {
+    const file = join(tempFolder().root, "hook.sh");
+    const line = launcherCommand(file, PRE[host]);
+    const missing = await runHook(line, payloadOf(host));
+    expect(["missing", rowOf(missing, host), outcomeOf(EXIT_2, host)]).toEqual(["missing", EXIT_2, "denied"]);
+    // Where /bin/sh is bash, a missing file ends with 127.
+    for (const script of ["exit 127", "exit 1", "exit 3", "kill -9 $$", "exec /no/such/program", "syntax ("]) {
+      writeFileSync(file, `${script}\n`);
+      expect([script, rowOf(await runHook(line, payloadOf(host)), host)]).toEqual([script, EXIT_2]);
+    }
+  },
+);
+
+test("a hook that decides nothing stays silent when its launcher is missing or killed", async () => {
+  const file = join(tempFolder().root, "hook.sh");
+  expect(await runHook(launcherCommand(file, "Stop"), {})).toMatchObject({ ...BASE, code: 0, signal: null });
+  writeFileSync(file, "kill -9 $$\n");
+  expect(await runHook(launcherCommand(file, "Stop"), {})).toMatchObject({ ...BASE, code: 0, signal: null });
+});
+
+test("the launcher cannot cover what ends its shell too: the hosts for which that matters are known", () => {
   const open = (does: string): readonly Column[] => LAUNCHED.filter((host) => outcomeOf(does, host) === "ran");
   expect(open(MISSING)).toEqual(["claude", "codex", "qwen"]);
   expect(open(KILLED)).toEqual(["claude", "codex", "gemini", "qwen"]);

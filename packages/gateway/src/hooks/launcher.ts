@@ -15,7 +15,13 @@ export interface LauncherOptions {
 }
 
 /** Events whose hooks decide: without an answer of the gateway they refuse. Other hooks say nothing then. */
-const DECIDING = [...new Set(Object.values(HOOK_EVENTS).flatMap(({ decide }) => decide))].join("|");
+const DECIDING_EVENTS: ReadonlySet<string> = new Set(Object.values(HOOK_EVENTS).flatMap(({ decide }) => decide));
+const DECIDING = [...DECIDING_EVENTS].join("|");
+
+/** What a hook does if the file that it runs is missing or ends in any way but well: some hosts let the call run then. */
+export function refusal(decides: boolean): string {
+  return decides ? "{ echo 'The permission gate gave no answer.' >&2; exit 2; }" : ":";
+}
 
 /** Of the programs that a script runs: another one of the project could come first on the host's. */
 const OWN_PATH = "PATH=/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin; export PATH";
@@ -90,7 +96,7 @@ function boundText(host: HostName): string {
 /** The command line of a hook, for the file that holds the launcher. The file need not be executable. */
 export function launcherCommand(file: string, event: string): string {
   if (!isAbsolute(file) || !/^[A-Za-z]+$/.test(event)) throw invalid("the hook's file or event has an odd name");
-  return `/bin/sh '${file.replaceAll("'", `'\\''`)}' ${event}`;
+  return `/bin/sh '${file.replaceAll("'", `'\\''`)}' ${event} || ${refusal(DECIDING_EVENTS.has(event))}`;
 }
 
 /** Throws Validation `hook_launcher_invalid` for what a hook's file could not hold as it is. */

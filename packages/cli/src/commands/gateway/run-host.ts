@@ -105,7 +105,7 @@ export async function runHost(
         const script = launcherScript({ host, url: server.url, token, proof, seconds: HOOK_SECONDS });
         writeFileSync(launcher, script, { mode: 0o600 });
       }
-      const exitCode = await untilEnded(() => startHost(plan, { env: { ...context.env } }));
+      const exitCode = await untilEnded(() => startHost(plan, { env: { ...context.env }, folder: folder.path }));
       if (exitCode !== 0) return exitCode;
       const { end } = open.run.now();
       if (end === undefined || end.status === "suspended") return EXIT.suspended;

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { refusal } from "../../hooks/launcher.ts";
 import type { HostName } from "../../host-names.ts";
 import { boundFileName, hookFileName, hookFolder, KEY_LENGTH } from "./published-hooks.ts";
 
@@ -28,12 +29,11 @@ const IDLE_TEXT = "No Sluice gateway was started for this folder, so this is ref
  * of its own, since a missing one would let calls run on some hosts.
  */
 export function installedCommand(host: HostName, event: string, decides: boolean, place: HookPlace): string {
-  const refuse = decides ? "{ echo 'The permission gate gave no answer.' >&2; exit 2; }" : ":";
-  const run = `/bin/sh "$f" ${event}`;
+  const run = `/bin/sh "$f" ${event} || ${refusal(decides)}`;
   const find = fileOf(hookFileName(host), place, '[ ! -f "$f" ]');
   const wait = `n=0; while [ ! -f "$f" ] && [ $n -lt ${STARTS_WITHIN} ]; do sleep 1; n=$((n+1)); ${find}; done;`;
-  const whenIdle = place.whenIdle === "allow" ? unlessBound(host, place, `${run} || ${refuse}`) : whenDenied(decides);
-  return `: ${HOOK_MARKER}; ${find}; ${place.waits ? `${wait} ` : ""}if [ -f "$f" ]; then ${run} || ${refuse}; else ${whenIdle}; fi`;
+  const whenIdle = place.whenIdle === "allow" ? unlessBound(host, place, run) : whenDenied(decides);
+  return `: ${HOOK_MARKER}; ${find}; ${place.waits ? `${wait} ` : ""}if [ -f "$f" ]; then ${run}; else ${whenIdle}; fi`;
 }
 
 function whenDenied(decides: boolean): string {
