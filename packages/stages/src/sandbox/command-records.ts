@@ -112,7 +112,8 @@ async function endCall(call: CommandRecord, store: string): Promise<SandboxedExi
   const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
   const folders = call.repository.filter(isOwn);
   const before: ObeyedBefore = { marks: new Set(old), paths, areas };
-  const named = (): readonly string[] => (folders.length === 0 ? [] : withFallback(() => namedRepositories(root), []));
+  const named = (): readonly string[] =>
+    folders.length === 0 ? [] : withFallback(() => namedRepositories(root, areas), []);
   const lists = [() => obeyedPaths(folders, areas), named];
   return await moveAway(before, { lists, search, root, store, left: new Map() });
 }

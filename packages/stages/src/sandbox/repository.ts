@@ -80,7 +80,7 @@ export function sandboxedRepository(root: string, home: string | undefined): San
       ...(isFile ? [link] : []),
       ...programs(repository, root),
       // Wherever they are, also where nothing is searched.
-      ...(place === root ? namedRepositories(root).filter((path) => basename(path) === ".git") : []),
+      ...(place === root ? namedRepositories(root, areas).filter((path) => basename(path) === ".git") : []),
     ].flatMap(there),
     // Where a link of the user leads, a command can make what the settings name without changing the link.
     awaited: programs(repository, root)

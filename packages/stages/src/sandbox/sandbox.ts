@@ -366,7 +366,7 @@ function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repo
     () => withLinks(obeyedPaths(folders, writable)),
     () => withLinks(isWritten ? repository.awaited : []),
   ];
-  const named = (): readonly string[] => withLinks(isWritten ? namedRepositories(repository.place) : []);
+  const named = (): readonly string[] => withLinks(isWritten ? namedRepositories(repository.place, writable) : []);
   return { repository: folders, lists, named, areas: writable };
 }
 

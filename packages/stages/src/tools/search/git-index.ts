@@ -17,9 +17,12 @@ const NAME_LENGTH = 0x0fff;
 /** Bytes of the name and the size of an extension. */
 const EXTENSION_HEADER = 8;
 
+/** Parts of a name that git refuses, though it obeys those in an index: such a name leads elsewhere than it says. */
+const REFUSED_PART = /^(?:\.{0,2}|\.git)$/i;
+
 /**
  * Paths of the submodules in a repository's index, relative to its work tree. Undefined if the index cannot be read, or one of them
- * is no text. `oidBytes` is the length of object names: 20, or 32 for SHA-256.
+ * is no text or a path that git refuses. `oidBytes` is the length of object names: 20, or 32 for SHA-256.
  */
 export function gitlinks(indexFile: string, oidBytes: number): readonly string[] | undefined {
   const bytes = readIndex(indexFile);
@@ -27,8 +30,10 @@ export function gitlinks(indexFile: string, oidBytes: number): readonly string[]
   const found: string[] = [];
   const isComplete = readEntries(bytes, oidBytes, (name, mode) => {
     if ((mode & TYPE) !== GITLINK) return true;
-    found.push(name.toString("utf8"));
-    return isUtf8(name) && found.length <= MAX_GITLINKS;
+    const path = name.toString("utf8");
+    found.push(path);
+    const isRefused = !isUtf8(name) || path.split("/").some((part) => REFUSED_PART.test(part));
+    return !isRefused && found.length <= MAX_GITLINKS;
   });
   return isComplete ? found : undefined;
 }

@@ -1,5 +1,7 @@
 import { accessSync, constants, lstatSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { isSluiceError } from "@sluice/core";
+import { certain } from "../files/closed-folders.ts";
 import { contains, entriesIn, exists } from "../files/paths.ts";
 import { withFallback } from "../files/results.ts";
 import { gitlinks, trackedFolders } from "./git-index.ts";
@@ -53,20 +55,30 @@ function isRisky(place: string, depth: number): boolean {
   if (!isComplete(folder, shared)) return true;
   // A split index keeps entries in another file.
   if (entriesIn(folder).some(({ name }) => name.startsWith("sharedindex."))) return true;
-  const links = gitlinks(join(folder, "index"), oidBytes(shared));
-  if (links === undefined) return true;
-  return links
-    .map((path) => join(place, path))
-    .some((inner) => exists(join(inner, ".git")) && isRisky(inner, depth + 1));
+  return submodules(repository, [])?.some((git) => isRisky(dirname(git), depth + 1)) !== false;
 }
 
-/** The `.git` of each submodule that the index names, since git visits them; the index itself if it cannot be read. */
-export function namedRepositories(place: string): readonly string[] {
+/**
+ * The `.git` of each submodule that the index names, since git visits them; the index itself if that is not certain. A command may
+ * write the areas.
+ */
+export function namedRepositories(place: string, areas: readonly string[]): readonly string[] {
   const repository = repositoryAt(place);
   if (repository === undefined) return [];
-  const index = join(repository.folder, "index");
-  const links = gitlinks(index, oidBytes(repository.shared));
-  return links === undefined ? [index] : links.map((path) => join(place, path, ".git")).filter(exists);
+  return submodules(repository, areas) ?? [join(repository.folder, "index")];
+}
+
+/** The `.git` of each submodule. Undefined if the index cannot be read, or if one of them cannot be examined. */
+function submodules({ place, folder, shared }: Repository, areas: readonly string[]): readonly string[] | undefined {
+  const links = gitlinks(join(folder, "index"), oidBytes(shared));
+  const isThere = (git: string): boolean => certain(git, areas, (path) => lstatSync(path)) !== undefined;
+  try {
+    return links?.map((path) => join(place, path, ".git")).filter(isThere);
+  } catch (thrown) {
+    // Git may reach by a shorter path what has a path that is too long here.
+    if (isSluiceError(thrown, "sandbox_failed")) return undefined;
+    throw thrown;
+  }
 }
 
 /** The length of object names in bytes. */
