@@ -114,6 +114,20 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(modes).toEqual([0o744, 0o700]);
     });
 
+    test("a folder that takes the place of one that was changed at the same time is searched", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      const [there, other] = ["pkg/down", "node_modules/pkg/down"];
+      const areEqual = `[ -e ${there} -a "$(stat -c %z ${there})" = "$(stat -c %z ${other})" ]`;
+      const make = `rm -rf pkg node_modules; mkdir -p ${there} ${other}; touch ${other}/.git; chmod 755 ${there} ${other}`;
+      await run(`until ${areEqual}; do ${make}; done`, writing(world));
+      // Until then, it is read again in any case.
+      await expect.poll(() => Date.now() - lstatSync(join(world.root, there)).ctimeMs).toBeGreaterThan(100);
+      await run("true", writing(world));
+      const left = await run("mv pkg node_modules/was; mv node_modules/pkg pkg", writing(world));
+      expect(movedIn(world, left)).toEqual([`${there}/.git`]);
+    });
+
     test("a folder that the user closed stays closed to commands that may write only elsewhere", async () => {
       const world = wallWorld(user);
       world.outside("mkdir closed; chmod 000 closed");

@@ -34,6 +34,8 @@ export interface Mark {
 }
 
 interface KnownFolder {
+  /** Another folder at its path may have the same time of change. */
+  readonly identity: string;
   readonly changed: bigint;
   readonly racy: boolean;
   readonly marks: readonly Mark[];
@@ -55,8 +57,10 @@ export function folderMarks(): (tops: readonly string[], areas: readonly string[
     const stats = opens && openAgain(folder) !== undefined ? statsOf(folder) : found;
     if (stats?.isDirectory() !== true) return undefined;
     const before = known.get(folder);
-    if (before !== undefined && before.changed === stats.ctimeNs && !before.racy) return before;
-    const now = { ...contentsOf(folder), changed: stats.ctimeNs, racy: isRacy(stats) };
+    const identity = identityOf(stats);
+    const isSame = before?.identity === identity;
+    if (isSame && before.changed === stats.ctimeNs && !before.racy) return before;
+    const now = { ...contentsOf(folder), identity, changed: stats.ctimeNs, racy: isRacy(stats) };
     known.set(folder, now);
     return now;
   };
