@@ -59,6 +59,15 @@ test("work of a program that is in the sandbox already is followed by the same, 
   });
 });
 
+test("a folder that holds more configs than a call may have arguments is searched", async () => {
+  const { root, env, plan, put, outside } = wallWorld(OWN);
+  outside("mkdir many; cd many; seq -f sluice.config.%g 150000 | xargs touch");
+  const sandbox = createSandbox({ mode: "off", root, absent: () => plan.absent });
+  const work = () => Promise.resolve(put("work/pkg/sluice.config.ts"));
+  const path = join(root, "pkg/sluice.config.ts");
+  expect(await sandbox.watched(env, { ...plan, writes: [""] }, work)).toMatchObject({ movedAway: [{ path }] });
+});
+
 test("a record names no file outside of its workspace, and no other file is taken for one", async () => {
   const world = wallWorld(OWN);
   const outside = world.put("home/notes");

@@ -81,7 +81,7 @@ export async function moveAwayRecorded(
     const file = join(folder, name);
     const call = readCall(file);
     if (call !== undefined && call.root[0] !== root) continue;
-    if (call !== undefined) movedAway.push(...(await endCall(call, store)));
+    for (const moved of call === undefined ? [] : await endCall(call, store)) movedAway.push(moved);
     rmSync(file, { force: true });
   }
   return movedAway;

@@ -3,9 +3,10 @@ import { type BigIntStats, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { systemClock } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { openAgain } from "../tools/files/closed-folders.ts";
 import { contains, entriesIn } from "../tools/files/paths.ts";
-import { withFallback } from "../tools/files/results.ts";
+import { fault, withFallback } from "../tools/files/results.ts";
 
 /** Folders that are visited, the nearest first. */
 const MOST_FOLDERS = 20_000;
@@ -65,15 +66,25 @@ export function folderMarks(): (tops: readonly string[], areas: readonly string[
     return now;
   };
 
+  /** Throws `sandbox_failed`, which names the folder, if reading it fails for another reason than those of the system. */
+  const lookInto = (folder: string, areas: readonly string[]): KnownFolder | undefined => {
+    try {
+      return look(folder, areas);
+    } catch (thrown) {
+      const message = `${folder} cannot be searched for what programs of this machine would obey: ${messageOf(thrown)}`;
+      throw fault("sandbox_failed", message, { path: folder });
+    }
+  };
+
   return async (tops, areas) => {
     const marks: Mark[] = [];
     const queue = [...tops];
     for (let at = 0; at < queue.length && at < MOST_FOLDERS; at += 1) {
       if (at % AT_ONCE === AT_ONCE - 1) await setImmediate();
-      const folder = look(queue[at] ?? "", areas);
-      if (folder === undefined) continue;
-      marks.push(...folder.marks);
-      queue.push(...folder.folders);
+      const folder = lookInto(queue[at] ?? "", areas);
+      // One by one, since a folder may hold more than a call may have arguments.
+      for (const mark of folder?.marks ?? []) marks.push(mark);
+      for (const below of folder?.folders ?? []) queue.push(below);
     }
     return marks;
   };
