@@ -338,6 +338,42 @@ describe.skipIf(!isThere).each(wallUsers())(
       ).not.toContain("evil");
     });
 
+    test("the index and the submodules of another work tree are closed, and git works in its own", async () => {
+      const world = repository(user);
+      world.outside(`git worktree add -q ../tree; git worktree add -q --no-checkout ../empty
+      mkdir -p .git/worktrees/tree/modules/lib; echo mine >.git/worktrees/tree/modules/lib/config`);
+      const seen = "sha256sum .git/index .git/worktrees/tree/index .git/worktrees/tree/modules/lib/config";
+      const before = world.outside(seen);
+      const run = await walled(user, world);
+      const git = join(world.root, ".git");
+      const write = (paths: readonly string[]): string => paths.map((path) => `echo evil >>${git}/${path}`).join("; ");
+      const others = await run(
+        `${write(["worktrees/tree/index", "worktrees/tree/modules/lib/config", "worktrees/empty/index"])}; mkdir ${git}/worktrees/empty/modules`,
+        WRITES,
+      );
+      expect(others.end.movedAway.map(({ path }) => path.slice(git.length + 1)).toSorted()).toEqual([
+        "worktrees/empty/index",
+        "worktrees/empty/modules",
+      ]);
+      const inTree = { ...WRITES, root: join(world.folder, "tree") };
+      const { end } = await run(`${write(["index", "worktrees/empty/index"])}; mv ${git}/index ${git}/i`, inTree);
+      expect(end.movedAway).toMatchObject([{ path: join(git, "worktrees/empty/index") }]);
+      expect(world.outside(seen)).toBe(before);
+      const works = `set -e; echo b >b.txt; git add b.txt; git commit -qm own; echo c >>b.txt; git stash -q; git stash pop -q; git checkout -q b.txt
+      git checkout -q -b side HEAD~1; git commit -q --allow-empty -m side; git rebase -q -; git status --short; git log --format=%s -2`;
+      expect((await run(works, inTree)).text).toBe("side\nown\n");
+      expect((await run(works.replaceAll("side", "second"), WRITES)).text).toBe("second\nown\n");
+    });
+
+    test("the work trees of a bare repository in the workspace are read-only", async () => {
+      const world = wallWorld(user);
+      world.outside(`git init -q; git add a.txt; git commit -qm first; git clone -q --bare . .bare; rm -rf .git
+      echo 'gitdir: ./.bare' >.git; git worktree add -q tree main`);
+      const run = await walled(user, world);
+      const { text } = await run("git -C tree status --short; echo evil >>.bare/worktrees/tree/index; :", WRITES);
+      expect(text).toMatch(/^.*Read-only file system\n$/);
+    });
+
     test("in a folder of a repository its history can be read, and is never written", async () => {
       const world = repository(user);
       const run = await walled(user, world);

@@ -20,8 +20,10 @@ const SEARCH_RIGHTS = 0o500n;
 const NO_TEXT = "\uFFFD";
 /** Names that programs of the host obey in any folder. */
 const OBEYED = /^(?:\.git|\.sluice|sluice\.config\..+)$/i;
-/** In a folder that is a repository: without some of these it is none, and others name programs or are run. */
-const OF_REPOSITORY = new Set(["HEAD", "commondir", "config", "config.worktree", "hooks", "info", "modules"]);
+/** In a folder that is a repository: without some of these it is none, and others name programs or repositories, or are run. */
+const OF_REPOSITORY = new Set([
+  ...["HEAD", "commondir", "config", "config.worktree", "hooks", "index", "info", "modules", "worktrees"],
+]);
 
 /** An entry of a folder that the wall has to cover. */
 export interface Mark {

@@ -9,7 +9,7 @@ import { readSmallFile } from "../tools/search/gitignore.ts";
 /** Paths of a repository that decide what git runs and where it looks. */
 const CODE = ["hooks", "config", "config.worktree", "info", "modules", "commondir", "objects/info/alternates"];
 /** The same in the folder of a linked work tree. */
-const TREE_CODE = ["commondir", "gitdir", "config.worktree"];
+const TREE_CODE = ["commondir", "gitdir", "config.worktree", "modules"];
 
 /** Settings that name programs or further settings files. */
 const NAMES_A_PROGRAM =
@@ -27,7 +27,7 @@ export interface SandboxedRepository {
   readonly awaited: readonly string[];
   /** Top of the work tree. */
   readonly place: string;
-  /** Its own folder, and the one it shares with other work trees. */
+  /** The folder that it shares with other work trees, if it has one, and last its own. */
   readonly folders: readonly string[];
 }
 
@@ -48,9 +48,12 @@ function codePaths(folders: readonly string[], areas: readonly string[]): readon
     const names = certain(parent, areas, (place) => (isRealFolder(place) ? readdirSync(place) : []));
     return (names ?? []).map((name) => join(parent, name));
   });
+  // Git writes the index of its own work tree, which is read after each command instead.
+  const others = [...folders, ...trees].filter((folder) => folder !== folders.at(-1));
   return [
     ...folders.flatMap((folder) => CODE.map((name) => join(folder, name))),
     ...trees.flatMap((tree) => TREE_CODE.map((name) => join(tree, name))),
+    ...others.map((folder) => join(folder, "index")),
   ];
 }
 
