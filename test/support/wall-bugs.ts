@@ -136,7 +136,7 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "marks-not-compared",
     file: "sandbox/after-call.ts",
-    find: "isObeyed(mark) && !before.marks.has(mark.identity)",
+    find: "isObeyed(mark) && !before.marks.has(keyOf(mark))",
     replace: "isObeyed(mark)",
   },
   {

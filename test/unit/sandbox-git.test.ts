@@ -180,6 +180,19 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(world.outside("git status --short; git -C vendor/own log --format=%s")).toBe("A  vendor/own\nown\n");
     });
 
+    test("a repository of the user that a command moves with its folder is moved away, since it may lead elsewhere then", async () => {
+      const world = repository(user);
+      world.outside(`git init -q vendor/app; mkdir vendor/app/lib; git init -q --separate-git-dir vendor/app/.git/modules/lib vendor/app/lib
+      echo 'gitdir: ../.git/modules/lib' >vendor/app/lib/.git`);
+      const run = await walled(user, world);
+      const { end } = await run(
+        `${NAMED}; mkdir -p node_modules/.git/modules; mv node_modules/x/.git node_modules/.git/modules/lib; mv vendor/app/lib node_modules/lib
+      git update-index --add --cacheinfo 160000,$S,node_modules/lib`,
+        WRITES,
+      );
+      expect(end.movedAway).toMatchObject([{ path: join(world.root, "node_modules/lib/.git") }]);
+    });
+
     test("a word of git's settings that is too long for a name names nothing, and none of them is in an error", async () => {
       const world = repository(user);
       const run = await walled(user, world);
@@ -248,6 +261,8 @@ describe.skipIf(!isThere).each(wallUsers())(
         "common/config.worktree",
         "a/.GIT",
         "linked/.git",
+        // A path that it holds leads elsewhere now.
+        "vendor/moved/.git",
       ];
       const { text, end } = await run(
         `echo . >.git/commondir; echo >.git/config.worktree; mkdir -p .git/hooks .git/info .git/modules/x; echo evil >.git/hooks/pre-commit
@@ -264,9 +279,9 @@ describe.skipIf(!isThere).each(wallUsers())(
         expect(to).toMatch(new RegExp(`^${world.folder}/state/moved-away/[0-9a-f-]+/\\d+-[^.].*\\.moved$`));
         readdirSync(join(to, ".."));
       }
-      expect(
-        world.outside("cat b.txt; git status --short vendor b.txt; cat vendor/moved/.git/config vendor/bare/config"),
-      ).toMatch(/^kept\n(?!(?:.*\n)*evil)/);
+      expect(world.outside("cat b.txt; git status --short vendor b.txt; cat vendor/bare/config")).toMatch(
+        /^kept\n(?!(?:.*\n)*evil)/,
+      );
       expect((await run("ls", WRITES)).end.movedAway).toEqual([]);
     });
 

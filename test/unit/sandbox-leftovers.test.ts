@@ -180,6 +180,20 @@ describe.skipIf(!isThere).each(wallUsers())(
       },
     );
 
+    test("what takes the place on the disk of a folder of the user whose name is no text is moved away", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      const [mine, other] = ["$'caf\\xe9'", "$'caf\\xe8'"];
+      world.outside(`mkdir ${mine}`);
+      const take = `place=$(stat -c %i ${mine}); rmdir ${mine}; for at in $(seq 500); do touch pkg/$at; [ $(stat -c %i pkg/$at) = $place ] && break; done`;
+      expect(movedIn(world, await run(`mkdir pkg; ${take}; mv pkg/$at pkg/.git`, writing(world)))).toEqual([
+        "pkg/.git",
+      ]);
+      world.outside(`mkdir ${mine}`);
+      const left = await run(`rmdir ${mine}; mkdir ${other}`, writing(world));
+      expect(movedIn(world, left)).toEqual(["caf\uFFFD"]);
+    });
+
     test("it is moved away behind a link of the user, if that is the folder that the command may write", async () => {
       const world = wallWorld(user);
       const run = await walled(user, world);
@@ -321,7 +335,7 @@ describe.skipIf(!isThere).each(wallUsers())(
       const plan = { ...world.plan, ...writing(world) };
       const named =
         "git init -q node_modules/x; git -C node_modules/x commit -q --allow-empty -m x; S=$(git -C node_modules/x rev-parse HEAD); git update-index --add --cacheinfo 160000,$S,node_modules/x";
-      const line = `${PACKAGE}; git init -q nested; ${named}; mv vendor/own vendor/moved; echo >.git/commondir; chmod 000 flows; touch made; until [ -e never ]; do sleep 0.1; done`;
+      const line = `${PACKAGE}; git init -q nested; ${named}; echo >.git/commondir; chmod 000 flows; touch made; until [ -e never ]; do sleep 0.1; done`;
       const call = owner.call({ line, plan, env: world.env });
       await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
       // Not while that process lives.
@@ -338,15 +352,13 @@ describe.skipIf(!isThere).each(wallUsers())(
         ),
       );
       expect(
-        world.outside(
-          "cat sluice.config.ts pkg/sluice.config.ts; git status --short vendor; ls vendor/moved/.git/HEAD",
-        ),
+        world.outside("cat sluice.config.ts pkg/sluice.config.ts; git status --short vendor; ls vendor/own/.git/HEAD"),
       ).toMatch(/^minemine/);
       expect(readdirSync(join(store, COMMANDS_FOLDER))).toEqual([]);
       expect(await moveAwayLeft(store, world.root)).toEqual([]);
     });
 
-    test("a config that a command of a killed process put in the place of the user's, by a new folder, is moved away", async () => {
+    test("configs that a command of a killed process put elsewhere with their folder, or in their place, are moved away", async () => {
       const world = wallWorld(user);
       world.put("work/pkg/sluice.config.ts", "mine");
       world.own();
@@ -360,8 +372,8 @@ describe.skipIf(!isThere).each(wallUsers())(
       await call;
       expect(await moveAwayLeft(store, world.root)).toEqual([
         expect.stringContaining(`killed left ${world.root}/pkg/sluice.config.ts;`),
+        expect.stringContaining(`killed left ${world.root}/was/sluice.config.ts;`),
       ]);
-      expect(world.outside("cat was/sluice.config.ts; ls pkg")).toBe("mine");
     });
 
     test("a command that ended leaves no record", async () => {

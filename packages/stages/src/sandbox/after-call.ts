@@ -9,10 +9,11 @@ import { withFolder } from "../tools/files/open.ts";
 import { contains } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
-import { identityAt, type Mark } from "./folder-marks.ts";
+import { identityAt, keyOf, type Mark } from "./folder-marks.ts";
 
 /** The paths that programs of the host would obey, as they are before a call. */
 export interface ObeyedBefore {
+  /** Their keys. */
   readonly marks: ReadonlySet<string>;
   /** State by path: absent (""), a link with its target, or anything else, which the wall protects. */
   readonly paths: ReadonlyMap<string, string>;
@@ -52,12 +53,12 @@ export function obeyedBefore(
   const now = paths.map((path) => [path, stateOf(path, areas)] as const);
   // Last, since a call that begins meanwhile is known before it can make anything.
   const others = [...active, ...elsewhere()];
-  const wasThere = ({ path, identity }: Mark): boolean =>
-    others.every((one) => one.marks.has(identity) || !isWithin(one, path));
-  const old = new Set(marks.filter((mark) => isObeyed(mark) && wasThere(mark)).map(({ identity }) => identity));
+  const wasThere = (mark: Mark): boolean =>
+    others.every((one) => one.marks.has(keyOf(mark)) || !isWithin(one, mark.path));
+  const old = new Set(marks.filter((mark) => isObeyed(mark) && wasThere(mark)).map(keyOf));
   // A call may have made what it did not find named when it began.
   const mayBeMade = (one: ObeyedBefore, path: string): boolean =>
-    named.has(path) && isWithin(one, path) && !old.has(identityAt(path) ?? "");
+    named.has(path) && isWithin(one, path) && !old.has(keyAt(path));
   const stateBefore = (path: string, state: string): string => {
     const states = others.flatMap((one) => one.paths.get(path) ?? (mayBeMade(one, path) ? "" : []));
     return states.includes("") ? "" : (states[0] ?? state);
@@ -132,13 +133,13 @@ export async function moveAway(
   // First these, which depend on no search. A link among them may have been replaced by a folder.
   await take(foundAt(before.paths.keys()), isChanged);
   const isMade = (mark: Mark): boolean =>
-    isObeyed(mark) && !before.marks.has(mark.identity) && isWithin(before, mark.path);
+    isObeyed(mark) && !before.marks.has(keyOf(mark)) && isWithin(before, mark.path);
   const takeMade = async (): Promise<void> => {
     await take((await search()).filter(isMade), () => true);
   };
   const takeAdded = async (list: PathList): Promise<void> => {
     // What the index newly names may be a repository of the user, which was read-only all the time.
-    const isOld = (path: string): boolean => before.paths.has(path) || before.marks.has(identityAt(path) ?? "");
+    const isOld = (path: string): boolean => before.paths.has(path) || before.marks.has(keyAt(path));
     const added = list().filter((path) => !isOld(path));
     await take(foundAt(added), isChanged);
   };
@@ -154,6 +155,10 @@ export async function moveAway(
   refuseLeft(left);
   if (faults.length > 0) throw faults[0];
   return movedAway;
+}
+
+function keyAt(path: string): string {
+  return keyOf({ path, identity: identityAt(path) ?? "" });
 }
 
 function foundAt(paths: Iterable<string>): readonly Found[] {

@@ -8,7 +8,7 @@ import { fault, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
 import { namedRepositories, repositoryAt } from "../tools/search/git-settings.ts";
 import { isObeyed, moveAway, type ObeyedBefore, type WatchedPaths } from "./after-call.ts";
-import { folderMarks, identityAt, type Mark } from "./folder-marks.ts";
+import { folderMarks, identityAt, keyOf, type Mark } from "./folder-marks.ts";
 import { obeyedPaths } from "./repository.ts";
 
 /** What moving away after a call needs, by a process that did not see its beginning. */
@@ -60,9 +60,7 @@ export function callsElsewhere(folder: string, root: string): readonly ObeyedBef
     if (pid === undefined || Number(pid) === process.pid || startOf(Number(pid)) !== start) return [];
     const call = readCall(join(folder, name));
     if (call === undefined || call.root[0] !== root) return [];
-    return [
-      { marks: new Set(call.marks.map(([, identity]) => identity)), paths: new Map(call.paths), areas: call.tops },
-    ];
+    return [{ marks: keysIn(call), paths: new Map(call.paths), areas: call.tops }];
   });
 }
 
@@ -99,16 +97,16 @@ async function endCall(call: CommandRecord, store: string): Promise<SandboxedExi
   const marksBelow = folderMarks();
   const tops = call.tops.filter(isOwn);
   const search = (): Promise<readonly Mark[]> => marksBelow(tops, tops);
-  const identities = new Map(call.marks);
-  const known = new Set(identities.values());
+  const known = keysIn(call);
+  const knownPaths = new Set(call.marks.map(([path]) => path));
   const isSamePlace = identityAt(root) === place;
   const holders = new Map(call.holders);
   // The user's editor may have replaced a file since then. A command could only replace the folder that holds it.
   const mayBeReplaced = (path: string): boolean =>
     isFile(path) && holders.get(dirname(path)) === identityAt(dirname(path));
-  const isOld = ({ path, identity }: Mark): boolean =>
-    known.has(identity) || (identities.has(path) && (!isSamePlace || mayBeReplaced(path)));
-  const old = (await search()).filter(isOld).map(({ identity }) => identity);
+  const isOld = (mark: Mark): boolean =>
+    known.has(keyOf(mark)) || (knownPaths.has(mark.path) && (!isSamePlace || mayBeReplaced(mark.path)));
+  const old = (await search()).filter(isOld).map(keyOf);
   const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
   const folders = call.repository.filter(isOwn);
   const before: ObeyedBefore = { marks: new Set(old), paths, areas };
@@ -116,6 +114,10 @@ async function endCall(call: CommandRecord, store: string): Promise<SandboxedExi
     folders.length === 0 ? [] : withFallback(() => namedRepositories(root, areas), []);
   const lists = [() => obeyedPaths(folders, areas), named];
   return await moveAway(before, { lists, search, root, store, left: new Map() });
+}
+
+function keysIn({ marks }: CommandRecord): ReadonlySet<string> {
+  return new Set(marks.map(([path, identity]) => keyOf({ path, identity })));
 }
 
 /** Undefined if the call never began, or if another process has ended it. */

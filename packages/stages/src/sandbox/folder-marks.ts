@@ -30,7 +30,7 @@ export interface Mark {
   readonly path: string;
   /** `obeyed`: a later command of the host may run its content. `channel`: a socket or FIFO to a process outside. */
   readonly kind: "obeyed" | "channel";
-  /** Stays the same when the file is moved. */
+  /** Differs from that of what takes its place. */
   readonly identity: string;
   /** The name, if it is no text: the path does not lead there then. */
   readonly bytes?: Buffer;
@@ -92,6 +92,11 @@ export function folderMarks(): (tops: readonly string[], areas: readonly string[
   };
 }
 
+/** Names a mark that is where it was. What was moved with its folder gets a new name: a path that it holds may lead elsewhere now. */
+export function keyOf({ path, identity }: Pick<Mark, "path" | "identity">): string {
+  return `${identity} ${path}`;
+}
+
 /** Undefined also for what cannot be examined, such as a path that is too long for the system. */
 function statsOf(path: string | Buffer): BigIntStats | undefined {
   return withFallback(() => lstatSync(path, { bigint: true }), undefined);
@@ -115,7 +120,11 @@ function identityOf(stats: BigIntStats): string {
  */
 export function instanceAt(path: string): string | undefined {
   const stats = statsOf(path);
-  return stats === undefined ? undefined : `${identityOf(stats)}:${stats.birthtimeNs}`;
+  return stats === undefined ? undefined : instanceOf(stats);
+}
+
+function instanceOf(stats: BigIntStats): string {
+  return `${identityOf(stats)}:${stats.birthtimeNs}`;
 }
 
 /** The folders and links in a folder whose names are no text. No search enters them, so they are obeyed as a whole. */
@@ -125,7 +134,8 @@ function withoutText(folder: string): readonly Mark[] {
   return hiding.flatMap(({ name }) => {
     const stats = statsOf(Buffer.concat([Buffer.from(join(folder, "/")), name]));
     const path = join(folder, name.toString("utf8"));
-    return stats === undefined ? [] : [{ path, kind: "obeyed", identity: identityOf(stats), bytes: name }];
+    // No path leads there by which it could be mounted, so a command can remove it.
+    return stats === undefined ? [] : [{ path, kind: "obeyed", identity: instanceOf(stats), bytes: name }];
   });
 }
 
