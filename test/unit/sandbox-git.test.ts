@@ -253,12 +253,7 @@ describe.skipIf(!isThere).each(wallUsers())(
         "sluice.config.ts",
         "src/sluice.config.mjs",
         "bare/HEAD",
-        "bare/config",
-        "bare/hooks",
-        "bare/info",
         "common/HEAD",
-        "common/commondir",
-        "common/config.worktree",
         "a/.GIT",
         "linked/.git",
         // A path that it holds leads elsewhere now.
@@ -283,6 +278,41 @@ describe.skipIf(!isThere).each(wallUsers())(
         /^kept\n(?!(?:.*\n)*evil)/,
       );
       expect((await run("ls", WRITES)).end.movedAway).toEqual([]);
+    });
+
+    test("folders of the user stay where they are if a command makes a repository around them, and it is none", async () => {
+      const world = repository(user);
+      for (const path of ["config/x", "hooks/x", "lib/modules/x", "lib/info/x"]) world.put(`work/${path}`, "mine");
+      world.own();
+      const run = await walled(user, world);
+      const make = "mkdir objects refs; echo 'ref: refs/heads/main' >HEAD";
+      const { end } = await run(`${make}; cd lib; ${make}; echo evil >config`, {
+        ...WRITES,
+        readOnly: [join(world.root, "config/x")],
+      });
+      expect(end.movedAway.map(({ path }) => path.slice(world.root.length + 1)).toSorted()).toEqual([
+        "HEAD",
+        "lib/HEAD",
+      ]);
+      expect(world.outside("cat config/x hooks/x lib/modules/x lib/info/x")).toBe("mine".repeat(4));
+    });
+
+    test("a link of the user stays, though a command has the index or a link lead through it, and so does what is read-only", async () => {
+      const world = repository(user);
+      world.outside(`git init -q packages/own; mkdir -p flows/node_modules; git init -q flows/node_modules/other; ln -s ../../packages flows/node_modules/dep
+      ln -s src mine`);
+      const run = await walled(user, world);
+      const enter = ["dep/own", "other"].map(
+        (path) => `git update-index --add --cacheinfo 160000,$S,flows/node_modules/${path}`,
+      );
+      const { end } = await run(`S=$(git rev-parse HEAD); ${enter.join("; ")}; ln -s mine later; touch src/agent`, {
+        ...WRITES,
+        readOnly: ["flows/node_modules", "later/agent"].map((path) => join(world.root, path)),
+      });
+      expect(end.movedAway).toMatchObject([{ path: join(world.root, "later") }]);
+      expect(world.outside("readlink flows/node_modules/dep mine; git ls-files -s | grep -c ^16")).toBe(
+        "../../packages\nsrc\n2\n",
+      );
     });
 
     test("a workspace that is no repository gets none, and its own config and folders stay as they are", async () => {
@@ -399,6 +429,18 @@ describe.skipIf(!isThere).each(wallUsers())(
       );
       expect(text).toMatch(/^first\nsrc\n(?:.*\n)*refused\n$/);
       expect(world.outside("git status --short; cat src/code.ts")).toBe(" M src/code.ts\nchanged\n");
+    });
+
+    test("a submodule in a folder of a repository is read-only there, also where nothing is searched", async () => {
+      const world = repository(user);
+      world.outside(`git init -q src/node_modules/lib; git -C src/node_modules/lib commit -q --allow-empty -m lib
+      git update-index --add --cacheinfo 160000,$(git -C src/node_modules/lib rev-parse HEAD),src/node_modules/lib`);
+      const run = await walled(user, world);
+      const { text } = await run("echo evil >>node_modules/lib/.git/config", {
+        ...WRITES,
+        root: join(world.root, "src"),
+      });
+      expect(text).toContain("Read-only file system");
     });
 
     test("a .git that leads to a repository elsewhere, as a command in flight can make it, is closed as a whole to all others", async () => {

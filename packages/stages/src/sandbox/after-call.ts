@@ -9,7 +9,7 @@ import { withFolder } from "../tools/files/open.ts";
 import { contains } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
-import { identityAt, keyOf, type Mark } from "./folder-marks.ts";
+import { keyOf, type Mark } from "./folder-marks.ts";
 
 /** The paths that programs of the host would obey, as they are before a call. */
 export interface ObeyedBefore {
@@ -19,6 +19,8 @@ export interface ObeyedBefore {
   readonly paths: ReadonlyMap<string, string>;
   /** What the call may write. */
   readonly areas: readonly string[];
+  /** Existing paths in the areas below which it could change nothing. */
+  readonly readOnly: readonly string[];
 }
 
 type PathList = () => readonly string[];
@@ -29,10 +31,10 @@ export interface WatchedPaths {
   readonly repository: readonly string[];
   /** Find the paths. One throws `sandbox_failed` if a path cannot be examined. */
   readonly lists: readonly PathList[];
-  /** Finds those of repositories that the index names, which grow with it. */
-  readonly named: PathList;
   /** What the call may write. */
   readonly areas: readonly string[];
+  /** Existing paths in the areas that are read-only. */
+  readonly readOnly: readonly string[];
 }
 
 /** Those of all calls that are active in this process. */
@@ -47,33 +49,30 @@ export function obeyedBefore(
   watched: WatchedPaths,
   elsewhere: () => readonly ObeyedBefore[],
 ): ObeyedBefore {
-  const { areas, lists } = watched;
-  const named = new Set(watched.named());
-  const paths = [...lists.flatMap((list) => list()), ...named];
+  const { areas, lists, readOnly } = watched;
+  const paths = lists.flatMap((list) => list());
   const now = paths.map((path) => [path, stateOf(path, areas)] as const);
   // Last, since a call that begins meanwhile is known before it can make anything.
   const others = [...active, ...elsewhere()];
   const wasThere = (mark: Mark): boolean =>
-    others.every((one) => one.marks.has(keyOf(mark)) || !isWithin(one, mark.path));
+    others.every((one) => one.marks.has(keyOf(mark)) || !mayMake(one, mark.path));
   const old = new Set(marks.filter((mark) => isObeyed(mark) && wasThere(mark)).map(keyOf));
-  // A call may have made what it did not find named when it began.
-  const mayBeMade = (one: ObeyedBefore, path: string): boolean =>
-    named.has(path) && isWithin(one, path) && !old.has(keyAt(path));
   const stateBefore = (path: string, state: string): string => {
-    const states = others.flatMap((one) => one.paths.get(path) ?? (mayBeMade(one, path) ? "" : []));
+    const states = others.flatMap((one) => one.paths.get(path) ?? []);
     return states.includes("") ? "" : (states[0] ?? state);
   };
   const before = {
     marks: old,
     paths: new Map(now.map(([path, state]) => [path, stateBefore(path, state)])),
     areas,
+    readOnly,
   };
   active.add(before);
   return before;
 }
 
-function isWithin({ areas }: ObeyedBefore, path: string): boolean {
-  return areas.some((area) => contains(area, path));
+function mayMake({ areas, readOnly }: ObeyedBefore, path: string): boolean {
+  return areas.some((area) => contains(area, path)) && !readOnly.some((one) => one !== path && contains(one, path));
 }
 
 /** What is to be moved. */
@@ -82,8 +81,8 @@ type Found = Pick<Mark, "path" | "bytes">;
 /** What there is after a call. */
 export interface ObeyedAfter {
   readonly lists: readonly PathList[];
-  /** Finds the marks. */
-  readonly search: () => Promise<readonly Mark[]>;
+  /** Each finds marks. */
+  readonly searches: readonly (() => Promise<readonly Mark[]>)[];
   /** The workspace. */
   readonly root: string;
   /** The folder of the run store, if it is on disk. */
@@ -98,7 +97,7 @@ export interface ObeyedAfter {
  */
 export async function moveAway(
   before: ObeyedBefore,
-  { lists, search, root, store, left }: ObeyedAfter,
+  { lists, searches, root, store, left }: ObeyedAfter,
 ): Promise<SandboxedExit["movedAway"]> {
   const quarantine = quarantineOf(store, root);
   let folder: string | undefined;
@@ -133,17 +132,25 @@ export async function moveAway(
   // First these, which depend on no search. A link among them may have been replaced by a folder.
   await take(foundAt(before.paths.keys()), isChanged);
   const isMade = (mark: Mark): boolean =>
-    isObeyed(mark) && !before.marks.has(keyOf(mark)) && isWithin(before, mark.path);
-  const takeMade = async (): Promise<void> => {
-    await take((await search()).filter(isMade), () => true);
+    isObeyed(mark) && !before.marks.has(keyOf(mark)) && mayMake(before, mark.path);
+  const takeMade = async (search: ObeyedAfter["searches"][number]): Promise<void> => {
+    const made = (await search()).filter(isMade);
+    const paths = new Set(made.map(({ path }) => path));
+    // What else a new repository consists of may have been there before, and is nothing without its HEAD.
+    const isRest = ({ path, head = path }: Mark): boolean => head !== path && paths.has(head);
+    await take(
+      made.filter((mark) => !isRest(mark)),
+      () => true,
+    );
   };
   const takeAdded = async (list: PathList): Promise<void> => {
-    // What the index newly names may be a repository of the user, which was read-only all the time.
-    const isOld = (path: string): boolean => before.paths.has(path) || before.marks.has(keyAt(path));
-    const added = list().filter((path) => !isOld(path));
-    await take(foundAt(added), isChanged);
+    const added = list().filter((path) => !before.paths.has(path));
+    // Behind a link that was moved, a link of the user is on the way to nothing.
+    const isOnTheWay = (path: string): boolean => !isLink(path) || list().includes(path);
+    await take(foundAt(added), (path) => isChanged(path) && isOnTheWay(path));
   };
-  for (const step of [takeMade, ...lists.map((list) => () => takeAdded(list))]) {
+  const steps = [...searches.map((search) => () => takeMade(search)), ...lists.map((list) => () => takeAdded(list))];
+  for (const step of steps) {
     try {
       await step();
     } catch (thrown) {
@@ -157,8 +164,8 @@ export async function moveAway(
   return movedAway;
 }
 
-function keyAt(path: string): string {
-  return keyOf({ path, identity: identityAt(path) ?? "" });
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
 function foundAt(paths: Iterable<string>): readonly Found[] {

@@ -6,10 +6,10 @@ import { shape } from "@sluice/core/runtime";
 import { contains, entriesIn, isFile } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
-import { namedRepositories, repositoryAt } from "../tools/search/git-settings.ts";
+import { repositoryAt } from "../tools/search/git-settings.ts";
 import { isObeyed, moveAway, type ObeyedBefore, type WatchedPaths } from "./after-call.ts";
 import { folderMarks, identityAt, keyOf, type Mark } from "./folder-marks.ts";
-import { obeyedPaths } from "./repository.ts";
+import { namedMarks, obeyedPaths, unreadIndex } from "./repository.ts";
 
 /** What moving away after a call needs, by a process that did not see its beginning. */
 const commandRecord = shape.object({
@@ -60,7 +60,7 @@ export function callsElsewhere(folder: string, root: string): readonly ObeyedBef
     if (pid === undefined || Number(pid) === process.pid || startOf(Number(pid)) !== start) return [];
     const call = readCall(join(folder, name));
     if (call === undefined || call.root[0] !== root) return [];
-    return [{ marks: keysIn(call), paths: new Map(call.paths), areas: call.tops }];
+    return [{ marks: keysIn(call), paths: new Map(call.paths), areas: call.tops, readOnly: [] }];
   });
 }
 
@@ -96,24 +96,26 @@ async function endCall(call: CommandRecord, store: string): Promise<SandboxedExi
   const isOwn = (path: string): boolean => areas.some((area) => contains(area, resolve(path)));
   const marksBelow = folderMarks();
   const tops = call.tops.filter(isOwn);
-  const search = (): Promise<readonly Mark[]> => marksBelow(tops, tops);
-  const known = keysIn(call);
   const knownPaths = new Set(call.marks.map(([path]) => path));
   const isSamePlace = identityAt(root) === place;
   const holders = new Map(call.holders);
   // The user's editor may have replaced a file since then. A command could only replace the folder that holds it.
   const mayBeReplaced = (path: string): boolean =>
     isFile(path) && holders.get(dirname(path)) === identityAt(dirname(path));
-  const isOld = (mark: Mark): boolean =>
-    known.has(keyOf(mark)) || (knownPaths.has(mark.path) && (!isSamePlace || mayBeReplaced(mark.path)));
-  const old = (await search()).filter(isOld).map(keyOf);
+  const isUsers = ({ path }: Mark): boolean => knownPaths.has(path) && (!isSamePlace || mayBeReplaced(path));
+  const without = (marks: readonly Mark[]): readonly Mark[] => marks.filter((mark) => !isUsers(mark));
   const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
   const folders = call.repository.filter(isOwn);
-  const before: ObeyedBefore = { marks: new Set(old), paths, areas };
-  const named = (): readonly string[] =>
-    folders.length === 0 ? [] : withFallback(() => namedRepositories(root, areas), []);
-  const lists = [() => obeyedPaths(folders, areas), named];
-  return await moveAway(before, { lists, search, root, store, left: new Map() });
+  const before: ObeyedBefore = { marks: keysIn(call), paths, areas, readOnly: [] };
+  const named = (): readonly Mark[] => (folders.length === 0 ? [] : withFallback(() => namedMarks(root, areas), []));
+  const unread = (): readonly string[] => withFallback(() => unreadIndex({ place: root, folders }, areas), []);
+  return await moveAway(before, {
+    lists: [() => obeyedPaths(folders, areas), unread],
+    searches: [async () => without(await marksBelow(tops, tops)), () => Promise.resolve(without(named()))],
+    root,
+    store,
+    left: new Map(),
+  });
 }
 
 function keysIn({ marks }: CommandRecord): ReadonlySet<string> {

@@ -34,6 +34,8 @@ export interface Mark {
   readonly identity: string;
   /** The name, if it is no text: the path does not lead there then. */
   readonly bytes?: Buffer;
+  /** Of a part of a repository that is recognised by its content: the path of `HEAD`, without which it is none. */
+  readonly head?: string;
 }
 
 interface KnownFolder {
@@ -114,8 +116,14 @@ function identityOf(stats: BigIntStats): string {
   return `${stats.dev}:${stats.ino}${made}`;
 }
 
+/** What is at a path that git obeys wherever it lies; empty if nothing is. */
+export function markAt(path: string): readonly Mark[] {
+  const identity = identityAt(path);
+  return identity === undefined ? [] : [{ path, kind: "obeyed", identity }];
+}
+
 /**
- * The same for what is compared over a longer time: a new file may have the inode of one that was removed. It also changes if an
+ * The identity for what is compared over a longer time: a new file may have the inode of one that was removed. It also changes if an
  * overlay file system copies a file.
  */
 export function instanceAt(path: string): string | undefined {
@@ -148,13 +156,16 @@ function contentsOf(folder: string): Pick<KnownFolder, "marks" | "folders"> {
   const names = new Set(entries.map(({ name }) => name));
   // A bare repository is recognised by its content. Most of it may be in the folder that `commondir` names.
   const isRepository = names.has("HEAD") && (names.has("commondir") || (names.has("objects") && names.has("refs")));
-  const isObeyed = (name: string): boolean => OBEYED.test(name) || (isRepository && OF_REPOSITORY.has(name));
+  const isPart = (name: string): boolean => isRepository && OF_REPOSITORY.has(name);
+  const isObeyed = (name: string): boolean => OBEYED.test(name) || isPart(name);
   const named = entries.flatMap((entry): readonly Mark[] => {
     const isChannel = entry.isSocket() || entry.isFIFO();
     if (!isChannel && !isObeyed(entry.name)) return [];
     const path = join(folder, entry.name);
     const stats = statsOf(path);
-    return stats === undefined ? [] : [{ path, kind: isChannel ? "channel" : "obeyed", identity: identityOf(stats) }];
+    if (stats === undefined) return [];
+    const mark = { path, kind: isChannel ? "channel" : "obeyed", identity: identityOf(stats) } as const;
+    return [isPart(entry.name) ? { ...mark, head: join(folder, "HEAD") } : mark];
   });
   return {
     marks: entries.some(({ name }) => name.includes(NO_TEXT)) ? [...named, ...withoutText(folder)] : named,

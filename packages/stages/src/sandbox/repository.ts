@@ -5,6 +5,7 @@ import { contains, resolveReal } from "../tools/files/paths.ts";
 import { fault } from "../tools/files/results.ts";
 import { namedRepositories, type Repository, repositoryAt } from "../tools/search/git-settings.ts";
 import { readSmallFile } from "../tools/search/gitignore.ts";
+import { type Mark, markAt } from "./folder-marks.ts";
 
 /** Paths of a repository that decide what git runs and where it looks. */
 const CODE = ["hooks", "config", "config.worktree", "info", "modules", "commondir", "objects/info/alternates"];
@@ -57,6 +58,21 @@ function codePaths(folders: readonly string[], areas: readonly string[]): readon
   ];
 }
 
+/** The repositories that the index names, where they lie: git is led there by links too. A command may write the areas. */
+export function namedMarks(place: string, areas: readonly string[]): readonly Mark[] {
+  const folders = (namedRepositories(place, areas) ?? []).flatMap((git) => certainPath(dirname(git), areas));
+  return folders.flatMap((folder) => markAt(join(folder, ".git")));
+}
+
+/** The index, if what it names is not certain. */
+export function unreadIndex(
+  { place, folders }: Pick<SandboxedRepository, "place" | "folders">,
+  areas: readonly string[],
+): readonly string[] {
+  const own = namedRepositories(place, areas) === undefined ? folders.at(-1) : undefined;
+  return own === undefined ? [] : [join(own, "index")];
+}
+
 function isRealFolder(path: string): boolean {
   return lstatSync(path).isDirectory();
 }
@@ -83,7 +99,7 @@ export function sandboxedRepository(root: string, home: string | undefined): San
       ...(isFile ? [link] : []),
       ...programs(repository, root),
       // Wherever they are, also where nothing is searched.
-      ...(place === root ? namedRepositories(root, areas).filter((path) => basename(path) === ".git") : []),
+      ...(place === root ? (namedRepositories(root, areas) ?? []) : []),
     ].flatMap(there),
     // Where a link of the user leads, a command can make what the settings name without changing the link.
     awaited: programs(repository, root)

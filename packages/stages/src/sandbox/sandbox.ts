@@ -15,14 +15,13 @@ import type {
   SandboxPlan,
   WatchedWork,
 } from "../tools/sandbox.ts";
-import { namedRepositories } from "../tools/search/git-settings.ts";
 import { isObeyed, moveAway, obeyedBefore, refuseLeft, type WatchedPaths } from "./after-call.ts";
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
 import { callsElsewhere, recordCall, startOf } from "./command-records.ts";
 import { folderMarks, instanceAt, type Mark } from "./folder-marks.ts";
 import { type MissingSandbox, noProgram, noProof } from "./missing-sandbox.ts";
-import { obeyedPaths, type SandboxedRepository, sandboxedRepository } from "./repository.ts";
+import { namedMarks, obeyedPaths, type SandboxedRepository, sandboxedRepository, unreadIndex } from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
@@ -48,6 +47,9 @@ interface FoundWall {
   readonly program: string;
   readonly forbidsUserNamespaces: boolean;
 }
+
+/** A plan, and the repository around its workspace. */
+type Protected = Pick<BubblewrapFacts, "plan" | "repository">;
 
 type Program = Pick<ProcessOptions, "file" | "args" | "cwd" | "env">;
 
@@ -187,18 +189,27 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     return proven;
   };
 
-  const search = async (plan: SandboxPlan): Promise<readonly Mark[]> => await marksBelow(topsOf(plan), areasOf(plan));
+  const searchesOf = ({ plan, repository }: Protected): readonly (() => Promise<readonly Mark[]>)[] => [
+    () => marksBelow(topsOf(plan), areasOf(plan)),
+    () => Promise.resolve(repository === undefined ? [] : namedMarks(repository.place, writable({ plan, repository }))),
+  ];
 
-  const marksOf = async (plan: SandboxPlan): Promise<readonly Mark[]> => {
+  const search = async (facts: Protected): Promise<readonly Mark[]> => {
+    const marks: Mark[] = [];
+    for (const one of searchesOf(facts)) for (const mark of await one()) marks.push(mark);
+    return marks;
+  };
+
+  const marksOf = async (facts: Protected): Promise<readonly Mark[]> => {
     refuseLeft(left);
-    const marks = await search(plan);
+    const marks = await search(facts);
     refuseMany(marks);
     return marks;
   };
 
   /** Does work of a program that may write, and moves away what it leaves, also if the work fails. */
   const movingAway = async <T>(
-    facts: Pick<BubblewrapFacts, "plan" | "repository">,
+    facts: Protected,
     marks: readonly Mark[],
     work: () => Promise<T>,
   ): Promise<WatchedWork<T>> => {
@@ -218,8 +229,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       end = await work();
     } finally {
       movedAway = await moveAway(before, {
-        lists: [...watched.lists, watched.named],
-        search: () => search(plan),
+        lists: watched.lists,
+        searches: searchesOf(facts),
         root: plan.root,
         store: plan.absent[0],
         left,
@@ -235,7 +246,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const release = holdScratch(plan.root, plan.scratch);
     try {
       const facts = protectedFindings(wall, program, plan);
-      const marks = await marksOf(plan);
+      const marks = await marksOf(facts);
       let errors = "";
       const stderr = (text: string): boolean => {
         if (errors.length < KEPT_TEXT) errors += text.slice(0, KEPT_TEXT);
@@ -258,22 +269,22 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     work: () => Promise<T>,
   ): Promise<WatchedWork<T>> => {
     refuseLeft(left);
-    const repository = repositoryOf(plan, homeIn(env).home);
-    return await movingAway({ plan, repository }, await search(plan), work);
+    const facts = { plan, repository: repositoryOf(plan, homeIn(env).home) };
+    return await movingAway(facts, await search(facts), work);
   };
 
   const wrap = async (program: Program, plan: SandboxPlan): Promise<SandboxedProgram> => {
     const wall = await provenWall();
-    const marks = await marksOf(plan);
     const facts = protectedFindings(wall, program, plan);
+    const marks = await marksOf(facts);
     const args = wallArguments(wall, facts, marks, { status: false });
     const first = guarded(facts, marks);
     return {
       file: wall.program,
       args: [...args, program.file, ...program.args],
       isIntact: async () => {
-        const repository = repositoryOf(plan, facts.home);
-        return isSameJson(guarded({ plan, repository }, await search(plan)), first);
+        const now = { plan, repository: repositoryOf(plan, facts.home) };
+        return isSameJson(guarded(now, await search(now)), first);
       },
     };
   };
@@ -341,7 +352,7 @@ function repositoryOf(plan: SandboxPlan, home: string | undefined): SandboxedRep
 }
 
 /** What a program that has started must not see or change, each with what is there. */
-function guarded({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repository">, marks: readonly Mark[]): Json {
+function guarded({ plan, repository }: Protected, marks: readonly Mark[]): Json {
   const { fixed = [], awaited = [], outside = [] } = repository ?? {};
   // Without sockets, since a server may make its own.
   const obeyed = marks.filter(isObeyed).map(({ path }) => path);
@@ -349,13 +360,22 @@ function guarded({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repositor
   return paths.map((path) => [path, instanceAt(path) ?? ""]);
 }
 
-function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repository">): WatchedPaths {
-  const areas = areasOf(plan);
+/** The folders of the repository, if a program may write it. */
+function writtenFolders({ plan, repository }: Protected): readonly string[] {
+  return repository?.whole === true && areasOf(plan).includes(plan.root) ? repository.folders : [];
+}
+
+/** What a program may write, with the repository. */
+function writable(facts: Protected): readonly string[] {
+  return [...areasOf(facts.plan), ...writtenFolders(facts)];
+}
+
+function watchedPaths(facts: Protected): WatchedPaths {
+  const { plan, repository } = facts;
   const planned = [...plan.absent, ...plan.readOnly];
-  const isWritten = repository?.whole === true && areas.includes(plan.root);
-  const folders = isWritten ? repository.folders : [];
-  const writable = [...areas, ...folders];
-  const isWritable = (path: string): boolean => writable.some((area) => contains(area, path));
+  const folders = writtenFolders(facts);
+  const areas = writable(facts);
+  const isWritable = (path: string): boolean => areas.some((area) => contains(area, path));
   // A link that a command makes on the way to one of these is as bad.
   const withLinks = (paths: readonly string[]): readonly string[] => [
     ...paths,
@@ -363,11 +383,12 @@ function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repo
   ];
   const lists = [
     () => withLinks(planned).filter(isWritable),
-    () => withLinks(obeyedPaths(folders, writable)),
-    () => withLinks(isWritten ? repository.awaited : []),
+    () => withLinks(obeyedPaths(folders, areas)),
+    ...(repository === undefined || folders.length === 0
+      ? []
+      : [() => withLinks(repository.awaited), () => unreadIndex(repository, areas)]),
   ];
-  const named = (): readonly string[] => withLinks(isWritten ? namedRepositories(repository.place, writable) : []);
-  return { repository: folders, lists, named, areas: writable };
+  return { repository: folders, lists, areas, readOnly: plan.readOnly.flatMap((path) => certainPath(path, areas)) };
 }
 
 function refuseMany(marks: readonly Mark[]): void {

@@ -58,14 +58,10 @@ function isRisky(place: string, depth: number): boolean {
   return submodules(repository, [])?.some((git) => isRisky(dirname(git), depth + 1)) !== false;
 }
 
-/**
- * The `.git` of each submodule that the index names, since git visits them; the index itself if that is not certain. A command may
- * write the areas.
- */
-export function namedRepositories(place: string, areas: readonly string[]): readonly string[] {
+/** The `.git` of each submodule that the index names, since git visits them; undefined if that is not certain. A command may write the areas. */
+export function namedRepositories(place: string, areas: readonly string[]): readonly string[] | undefined {
   const repository = repositoryAt(place);
-  if (repository === undefined) return [];
-  return submodules(repository, areas) ?? [join(repository.folder, "index")];
+  return repository === undefined ? [] : submodules(repository, areas);
 }
 
 /** The `.git` of each submodule. Undefined if the index cannot be read, or if one of them cannot be examined. */
