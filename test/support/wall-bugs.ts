@@ -136,8 +136,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "marks-not-compared",
     file: "sandbox/after-call.ts",
-    find: "isObeyed(mark) && !before.marks.has(keyOf(mark))",
-    replace: "isObeyed(mark)",
+    find: "!marks.has(keyOf(mark)) && !isMissed",
+    replace: "!isMissed",
   },
   {
     name: "git-paths-not-compared",
@@ -161,8 +161,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "runs-beside-leftovers",
     file: SANDBOX,
-    find: "    refuseLeft(left);\n    const marks",
-    replace: "    const marks",
+    find: "    refuseLeft(left);\n    const found",
+    replace: "    const found",
   },
   {
     name: "calls-not-recorded",

@@ -8,6 +8,9 @@ const WRITES = { writes: [""] };
 /** Makes a repository where no search looks, and enters it into the index. */
 const NAMED = `git init -q node_modules/x; git -C node_modules/x -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x
   S=$(git -C node_modules/x rev-parse HEAD); git update-index --add --cacheinfo 160000,$S,node_modules/x`;
+/** The same, as a user has it. */
+const SUBMODULE = `git init -q node_modules/lib; git -C node_modules/lib commit -q --allow-empty -m lib
+  git update-index --add --cacheinfo 160000,$(git -C node_modules/lib rev-parse HEAD),node_modules/lib`;
 
 function repository(user: WallUser): WallWorld {
   const world = wallWorld(user);
@@ -429,6 +432,56 @@ describe.skipIf(!isThere).each(wallUsers())(
       );
       expect(text).toMatch(/^first\nsrc\n(?:.*\n)*refused\n$/);
       expect(world.outside("git status --short; cat src/code.ts")).toBe(" M src/code.ts\nchanged\n");
+    });
+
+    test.each([
+      [
+        "by an index that no longer names it",
+        SUBMODULE,
+        "git update-index --force-remove node_modules/lib",
+        "node_modules/lib/.git/config",
+      ],
+      [
+        "by a file that makes .git one of another repository",
+        SUBMODULE,
+        "echo . >.git/commondir",
+        "node_modules/lib/.git/config",
+      ],
+      ["by what it consists of", "git init -q --bare lib", "mv lib/objects lib/o", "lib/config"],
+    ])(
+      "a repository that a command in flight hides %s is read-only to others, and stays",
+      async (_, make, hide, file) => {
+        const world = repository(user);
+        world.outside(make);
+        const run = await walled(user, world);
+        const before = world.outside(`cat ${file}`);
+        const first = run(
+          `${hide}; touch made; until [ -e ended ]; do sleep 0.02; done; [ ! -e lib ] || mv lib/o lib/objects`,
+          WRITES,
+        );
+        await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
+        const second = await run(`echo evil >>${file}`, WRITES);
+        expect(second.text).toContain(`${file}: Read-only file system`);
+        expect(second.end.movedAway).toEqual([]);
+        world.put("work/ended");
+        const moved = hide.includes("commondir") ? [{ path: join(world.root, ".git/commondir") }] : [];
+        expect((await first).end.movedAway).toMatchObject(moved);
+        expect(world.outside(`cat ${file}`)).toBe(before);
+      },
+    );
+
+    test("a repository that a command pushes out of the search is read-only to others, and stays when it is found again", async () => {
+      const world = repository(user);
+      world.outside("git init -q vendor/far/lib");
+      const run = await walled(user, world);
+      const many = await run("mkdir many; cd many; seq 20500 | xargs mkdir", WRITES);
+      expect(many.end.movedAway).toEqual([]);
+      const second = await run("echo evil >>vendor/far/lib/.git/config", WRITES);
+      expect(second.text).toContain("Read-only file system");
+      // Without what this process has seen.
+      const anew = await walled(user, world);
+      const { end } = await anew("mkdir node_modules; mv many node_modules; git init -q vendor/far/made", WRITES);
+      expect(end.movedAway).toMatchObject([{ path: join(world.root, "vendor/far/made/.git") }]);
     });
 
     test("a submodule in a folder of a repository is read-only there, also where nothing is searched", async () => {

@@ -9,7 +9,7 @@ import { withFolder } from "../tools/files/open.ts";
 import { contains } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
-import { keyOf, type Mark } from "./folder-marks.ts";
+import { beforeNow, type FoundMarks, keyOf, type Mark } from "./folder-marks.ts";
 
 /** The paths that programs of the host would obey, as they are before a call. */
 export interface ObeyedBefore {
@@ -21,6 +21,8 @@ export interface ObeyedBefore {
   readonly areas: readonly string[];
   /** Existing paths in the areas below which it could change nothing. */
   readonly readOnly: readonly string[];
+  /** When it began, in milliseconds, if the search was cut off then: what did not change since may have been there. */
+  readonly since?: number;
 }
 
 type PathList = () => readonly string[];
@@ -45,7 +47,7 @@ const active = new Set<ObeyedBefore>();
  * returns those of other processes. Throws `sandbox_failed` if a path cannot be examined.
  */
 export function obeyedBefore(
-  marks: readonly Mark[],
+  { marks, isWhole }: FoundMarks,
   watched: WatchedPaths,
   elsewhere: () => readonly ObeyedBefore[],
 ): ObeyedBefore {
@@ -54,9 +56,8 @@ export function obeyedBefore(
   const now = paths.map((path) => [path, stateOf(path, areas)] as const);
   // Last, since a call that begins meanwhile is known before it can make anything.
   const others = [...active, ...elsewhere()];
-  const wasThere = (mark: Mark): boolean =>
-    others.every((one) => one.marks.has(keyOf(mark)) || !mayMake(one, mark.path));
-  const old = new Set(marks.filter((mark) => isObeyed(mark) && wasThere(mark)).map(keyOf));
+  const isOld = (mark: Mark): boolean => isObeyed(mark) && !others.some((one) => isMadeBy(one, mark));
+  const old = new Set(marks.filter(isOld).map(keyOf));
   const stateBefore = (path: string, state: string): string => {
     const states = others.flatMap((one) => one.paths.get(path) ?? []);
     return states.includes("") ? "" : (states[0] ?? state);
@@ -66,13 +67,18 @@ export function obeyedBefore(
     paths: new Map(now.map(([path, state]) => [path, stateBefore(path, state)])),
     areas,
     readOnly,
+    ...(isWhole ? {} : { since: beforeNow() }),
   };
   active.add(before);
   return before;
 }
 
-function mayMake({ areas, readOnly }: ObeyedBefore, path: string): boolean {
-  return areas.some((area) => contains(area, path)) && !readOnly.some((one) => one !== path && contains(one, path));
+/** Whether a call may have made a mark, since it was not there when the call began. */
+function isMadeBy({ marks, areas, readOnly, since }: ObeyedBefore, mark: Mark): boolean {
+  const { path, changed } = mark;
+  const isMissed = since !== undefined && changed < since;
+  const isBelow = (one: string): boolean => one !== path && contains(one, path);
+  return !marks.has(keyOf(mark)) && !isMissed && areas.some((area) => contains(area, path)) && !readOnly.some(isBelow);
 }
 
 /** What is to be moved. */
@@ -131,10 +137,8 @@ export async function moveAway(
   };
   // First these, which depend on no search. A link among them may have been replaced by a folder.
   await take(foundAt(before.paths.keys()), isChanged);
-  const isMade = (mark: Mark): boolean =>
-    isObeyed(mark) && !before.marks.has(keyOf(mark)) && mayMake(before, mark.path);
   const takeMade = async (search: ObeyedAfter["searches"][number]): Promise<void> => {
-    const made = (await search()).filter(isMade);
+    const made = (await search()).filter((mark) => isObeyed(mark) && isMadeBy(before, mark));
     const paths = new Set(made.map(({ path }) => path));
     // What else a new repository consists of may have been there before, and is nothing without its HEAD.
     const isRest = ({ path, head = path }: Mark): boolean => head !== path && paths.has(head);

@@ -22,6 +22,7 @@ const commandRecord = shape.object({
   /** Identities of the folders that hold the marks, by path. */
   holders: shape.list(shape.pair(shape.text(), shape.text())),
   repository: shape.list(shape.text()),
+  since: shape.optional(shape.decimal()),
 });
 type CommandRecord = shape.ShapeOf<typeof commandRecord>;
 
@@ -45,6 +46,7 @@ export function recordCall(folder: string, { root, tops, marks, watched, before 
     paths: [...before.paths],
     holders: holders.map((path) => [path, identityAt(path) ?? ""]),
     repository: [...watched.repository],
+    ...(before.since === undefined ? {} : { since: before.since }),
   };
   const file = join(folder, `${process.pid}-${startOf(process.pid) ?? ""}-${randomUUID()}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -60,7 +62,7 @@ export function callsElsewhere(folder: string, root: string): readonly ObeyedBef
     if (pid === undefined || Number(pid) === process.pid || startOf(Number(pid)) !== start) return [];
     const call = readCall(join(folder, name));
     if (call === undefined || call.root[0] !== root) return [];
-    return [{ marks: keysIn(call), paths: new Map(call.paths), areas: call.tops, readOnly: [] }];
+    return [{ marks: keysIn(call), paths: new Map(call.paths), areas: call.tops, ...unchanged(call) }];
   });
 }
 
@@ -106,16 +108,20 @@ async function endCall(call: CommandRecord, store: string): Promise<SandboxedExi
   const without = (marks: readonly Mark[]): readonly Mark[] => marks.filter((mark) => !isUsers(mark));
   const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
   const folders = call.repository.filter(isOwn);
-  const before: ObeyedBefore = { marks: keysIn(call), paths, areas, readOnly: [] };
+  const before: ObeyedBefore = { marks: keysIn(call), paths, areas, ...unchanged(call) };
   const named = (): readonly Mark[] => (folders.length === 0 ? [] : withFallback(() => namedMarks(root, areas), []));
   const unread = (): readonly string[] => withFallback(() => unreadIndex({ place: root, folders }, areas), []);
   return await moveAway(before, {
     lists: [() => obeyedPaths(folders, areas), unread],
-    searches: [async () => without(await marksBelow(tops, tops)), () => Promise.resolve(without(named()))],
+    searches: [async () => without((await marksBelow(tops, tops)).marks), () => Promise.resolve(without(named()))],
     root,
     store,
     left: new Map(),
   });
+}
+
+function unchanged({ since }: CommandRecord): Pick<ObeyedBefore, "readOnly" | "since"> {
+  return { readOnly: [], ...(since === undefined ? {} : { since }) };
 }
 
 function keysIn({ marks }: CommandRecord): ReadonlySet<string> {

@@ -1,10 +1,10 @@
 import { isUtf8 } from "node:buffer";
 import { type BigIntStats, lstatSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { openAgain } from "../tools/files/closed-folders.ts";
+import { certainPath, openAgain } from "../tools/files/closed-folders.ts";
 import { contains, entriesIn } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
 
@@ -32,10 +32,19 @@ export interface Mark {
   readonly kind: "obeyed" | "channel";
   /** Differs from that of what takes its place. */
   readonly identity: string;
+  /** When it was made, changed or moved last, in milliseconds. */
+  readonly changed: bigint;
   /** The name, if it is no text: the path does not lead there then. */
   readonly bytes?: Buffer;
   /** Of a part of a repository that is recognised by its content: the path of `HEAD`, without which it is none. */
   readonly head?: string;
+}
+
+/** What a search found. */
+export interface FoundMarks {
+  readonly marks: readonly Mark[];
+  /** Whether no folder was beyond the limit. */
+  readonly isWhole: boolean;
 }
 
 interface KnownFolder {
@@ -52,7 +61,7 @@ interface KnownFolder {
  * `node_modules`, obeyed folders, links, what cannot be read, and everything beyond the limit. Folders of this user in the areas, in
  * which a command may write, are made readable for it.
  */
-export function folderMarks(): (tops: readonly string[], areas: readonly string[]) => Promise<readonly Mark[]> {
+export function folderMarks(): (tops: readonly string[], areas: readonly string[]) => Promise<FoundMarks> {
   const known = new Map<string, KnownFolder>();
 
   const look = (folder: string, areas: readonly string[]): KnownFolder | undefined => {
@@ -90,7 +99,7 @@ export function folderMarks(): (tops: readonly string[], areas: readonly string[
       for (const mark of folder?.marks ?? []) marks.push(mark);
       for (const below of folder?.folders ?? []) queue.push(below);
     }
-    return marks;
+    return { marks, isWhole: queue.length <= MOST_FOLDERS };
   };
 }
 
@@ -116,10 +125,22 @@ function identityOf(stats: BigIntStats): string {
   return `${stats.dev}:${stats.ino}${made}`;
 }
 
-/** What is at a path that git obeys wherever it lies; empty if nothing is. */
-export function markAt(path: string): readonly Mark[] {
-  const identity = identityAt(path);
-  return identity === undefined ? [] : [{ path, kind: "obeyed", identity }];
+/** What is at a path that is obeyed wherever it lies; empty if nothing is. Links on the way lead to it. A command may write the areas. */
+export function markAt(path: string, areas: readonly string[]): readonly Mark[] {
+  return certainPath(dirname(path), areas).flatMap((folder): readonly Mark[] => {
+    const real = join(folder, basename(path));
+    const stats = statsOf(real);
+    return stats === undefined ? [] : [{ path: real, kind: "obeyed", ...stateIn(stats) }];
+  });
+}
+
+function stateIn(stats: BigIntStats): Pick<Mark, "identity" | "changed"> {
+  return { identity: identityOf(stats), changed: stats.ctimeMs };
+}
+
+/** A time before everything that is made or changed from now on, by the clock of a file system. */
+export function beforeNow(): number {
+  return systemClock.now() - Number(RACY_MS);
 }
 
 /**
@@ -143,7 +164,9 @@ function withoutText(folder: string): readonly Mark[] {
     const stats = statsOf(Buffer.concat([Buffer.from(join(folder, "/")), name]));
     const path = join(folder, name.toString("utf8"));
     // No path leads there by which it could be mounted, so a command can remove it.
-    return stats === undefined ? [] : [{ path, kind: "obeyed", identity: instanceOf(stats), bytes: name }];
+    return stats === undefined
+      ? []
+      : [{ path, kind: "obeyed", ...stateIn(stats), identity: instanceOf(stats), bytes: name }];
   });
 }
 
@@ -164,7 +187,7 @@ function contentsOf(folder: string): Pick<KnownFolder, "marks" | "folders"> {
     const path = join(folder, entry.name);
     const stats = statsOf(path);
     if (stats === undefined) return [];
-    const mark = { path, kind: isChannel ? "channel" : "obeyed", identity: identityOf(stats) } as const;
+    const mark = { path, kind: isChannel ? "channel" : "obeyed", ...stateIn(stats) } as const;
     return [isPart(entry.name) ? { ...mark, head: join(folder, "HEAD") } : mark];
   });
   return {

@@ -60,8 +60,7 @@ function codePaths(folders: readonly string[], areas: readonly string[]): readon
 
 /** The repositories that the index names, where they lie: git is led there by links too. A command may write the areas. */
 export function namedMarks(place: string, areas: readonly string[]): readonly Mark[] {
-  const folders = (namedRepositories(place, areas) ?? []).flatMap((git) => certainPath(dirname(git), areas));
-  return folders.flatMap((folder) => markAt(join(folder, ".git")));
+  return (namedRepositories(place, areas) ?? []).flatMap((path) => markAt(path, areas));
 }
 
 /** The index, if what it names is not certain. */

@@ -19,7 +19,7 @@ import { isObeyed, moveAway, obeyedBefore, refuseLeft, type WatchedPaths } from 
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
 import { callsElsewhere, recordCall, startOf } from "./command-records.ts";
-import { folderMarks, instanceAt, type Mark } from "./folder-marks.ts";
+import { type FoundMarks, folderMarks, instanceAt, keyOf, type Mark, markAt } from "./folder-marks.ts";
 import { type MissingSandbox, noProgram, noProof } from "./missing-sandbox.ts";
 import { namedMarks, obeyedPaths, type SandboxedRepository, sandboxedRepository, unreadIndex } from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
@@ -189,35 +189,47 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     return proven;
   };
 
-  const searchesOf = ({ plan, repository }: Protected): readonly (() => Promise<readonly Mark[]>)[] => [
-    () => marksBelow(topsOf(plan), areasOf(plan)),
-    () => Promise.resolve(repository === undefined ? [] : namedMarks(repository.place, writable({ plan, repository }))),
-  ];
+  /** Paths that were protected from a command of this session, and stay so: another one may hide them from the search or the index. */
+  const protectedPaths = new Set<string>();
 
-  const search = async (facts: Protected): Promise<readonly Mark[]> => {
-    const marks: Mark[] = [];
-    for (const one of searchesOf(facts)) for (const mark of await one()) marks.push(mark);
-    return marks;
+  const below = async ({ plan }: Protected): Promise<FoundMarks> => await marksBelow(topsOf(plan), areasOf(plan));
+
+  /** What the index names, and what was protected before. */
+  const beside = (facts: Protected): readonly Mark[] => {
+    const { plan, repository } = facts;
+    const tops = topsOf(plan);
+    const areas = writable(facts);
+    const paths = [...protectedPaths].filter((path) => tops.some((top) => contains(top, path)));
+    const named = repository === undefined ? [] : namedMarks(repository.place, areas);
+    return distinct([...named, ...paths.flatMap((path) => markAt(path, areas))]);
   };
 
-  const marksOf = async (facts: Protected): Promise<readonly Mark[]> => {
+  const search = async (facts: Protected): Promise<FoundMarks> => {
+    const { marks, isWhole } = await below(facts);
+    const all = distinct([...marks, ...beside(facts)]);
+    for (const mark of all) if (isObeyed(mark) && mark.bytes === undefined) protectedPaths.add(mark.path);
+    return { marks: all, isWhole };
+  };
+
+  const toProtect = async (facts: Protected): Promise<FoundMarks> => {
     refuseLeft(left);
-    const marks = await search(facts);
-    refuseMany(marks);
-    return marks;
+    const found = await search(facts);
+    refuseMany(found.marks);
+    return found;
   };
 
   /** Does work of a program that may write, and moves away what it leaves, also if the work fails. */
   const movingAway = async <T>(
     facts: Protected,
-    marks: readonly Mark[],
+    found: FoundMarks,
     work: () => Promise<T>,
   ): Promise<WatchedWork<T>> => {
     const { plan } = facts;
     if (plan.writes.length === 0) return { end: await work(), movedAway: [] };
     const watched = watchedPaths(facts);
     const records = options.records?.();
-    const before = obeyedBefore(marks, watched, () =>
+    const { marks } = found;
+    const before = obeyedBefore(found, watched, () =>
       records === undefined ? [] : callsElsewhere(records, plan.root),
     );
     let ended: (() => void) | undefined;
@@ -230,7 +242,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     } finally {
       movedAway = await moveAway(before, {
         lists: watched.lists,
-        searches: searchesOf(facts),
+        searches: [async () => (await below(facts)).marks, () => Promise.resolve(beside(facts))],
         root: plan.root,
         store: plan.absent[0],
         left,
@@ -246,14 +258,14 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const release = holdScratch(plan.root, plan.scratch);
     try {
       const facts = protectedFindings(wall, program, plan);
-      const marks = await marksOf(facts);
+      const found = await toProtect(facts);
       let errors = "";
       const stderr = (text: string): boolean => {
         if (errors.length < KEPT_TEXT) errors += text.slice(0, KEPT_TEXT);
         return program.stderr(text);
       };
-      const { end, movedAway } = await movingAway(facts, marks, async () => {
-        const end = await runBehind(wall, { ...program, stderr }, wallArguments(wall, facts, marks));
+      const { end, movedAway } = await movingAway(facts, found, async () => {
+        const end = await runBehind(wall, { ...program, stderr }, wallArguments(wall, facts, found.marks));
         if (end === undefined) throw await lost(errors);
         return end;
       });
@@ -276,7 +288,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const wrap = async (program: Program, plan: SandboxPlan): Promise<SandboxedProgram> => {
     const wall = await provenWall();
     const facts = protectedFindings(wall, program, plan);
-    const marks = await marksOf(facts);
+    const { marks } = await toProtect(facts);
     const args = wallArguments(wall, facts, marks, { status: false });
     const first = guarded(facts, marks);
     return {
@@ -284,7 +296,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       args: [...args, program.file, ...program.args],
       isIntact: async () => {
         const now = { plan, repository: repositoryOf(plan, facts.home) };
-        return isSameJson(guarded(now, await search(now)), first);
+        return isSameJson(guarded(now, (await search(now)).marks), first);
       },
     };
   };
@@ -389,6 +401,10 @@ function watchedPaths(facts: Protected): WatchedPaths {
       : [() => withLinks(repository.awaited), () => unreadIndex(repository, areas)]),
   ];
   return { repository: folders, lists, areas, readOnly: plan.readOnly.flatMap((path) => certainPath(path, areas)) };
+}
+
+function distinct(marks: readonly Mark[]): readonly Mark[] {
+  return [...new Map(marks.map((mark) => [keyOf(mark), mark])).values()];
 }
 
 function refuseMany(marks: readonly Mark[]): void {
