@@ -124,8 +124,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "hooks-elsewhere-writable",
     file: "sandbox/repository.ts",
-    find: "...programs(repository, root),",
-    replace: "",
+    find: ", ...programs(repository, root)].flatMap",
+    replace: "].flatMap",
   },
   {
     name: "nothing-moved-away",

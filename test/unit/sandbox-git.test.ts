@@ -472,16 +472,42 @@ describe.skipIf(!isThere).each(wallUsers())(
 
     test("a repository that a command pushes out of the search is read-only to others, and stays when it is found again", async () => {
       const world = repository(user);
-      world.outside("git init -q vendor/far/lib");
+      world.outside("git init -q vendor/far/lib; git init -q vendor/far/moved");
       const run = await walled(user, world);
       const many = await run("mkdir many; cd many; seq 20500 | xargs mkdir", WRITES);
       expect(many.end.movedAway).toEqual([]);
       const second = await run("echo evil >>vendor/far/lib/.git/config", WRITES);
       expect(second.text).toContain("Read-only file system");
+      const enter = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),vendor/far/new";
+      const third = await run(`mv vendor/far/moved vendor/far/new; ${enter}`, WRITES);
+      expect(third.end.movedAway).toMatchObject([{ path: join(world.root, "vendor/far/new/.git") }]);
       // Without what this process has seen.
       const anew = await walled(user, world);
       const { end } = await anew("mkdir node_modules; mv many node_modules; git init -q vendor/far/made", WRITES);
       expect(end.movedAway).toMatchObject([{ path: join(world.root, "vendor/far/made/.git") }]);
+    });
+
+    test("files and folders are renamed and linked beside a submodule, which stays closed", async () => {
+      const world = repository(user);
+      world.put("work/packages/app/a.ts", "a");
+      world.own();
+      world.outside(`git init -q ../lib; git -C ../lib commit -q --allow-empty -m lib
+      git -c protocol.file.allow=always submodule --quiet add ../lib packages/lib; git add .; git commit -qm sub`);
+      const run = await walled(user, world);
+      const honest = await run(
+        "git mv packages/app/a.ts src/b.ts; mkdir packages/new; mv -T packages/new src/new; ln a.txt packages/a.txt; git status --short",
+        WRITES,
+      );
+      expect(honest.text).toBe("R  packages/app/a.ts -> src/b.ts\n?? packages/a.txt\n");
+      expect(honest.end.movedAway).toEqual([]);
+      const other =
+        "mkdir -p packages/lib; git init -q node_modules/evil; echo 'gitdir: ../../node_modules/evil/.git' >packages/lib/.git";
+      const { text, end } = await run(`echo evil >packages/lib/.git; mv packages/lib away; ${other}`, WRITES);
+      expect(text).toContain("Read-only file system");
+      expect(end.movedAway.map(({ path }) => path.slice(world.root.length + 1)).toSorted()).toEqual([
+        "away/.git",
+        "packages/lib/.git",
+      ]);
     });
 
     test("a submodule in a folder of a repository is read-only there, also where nothing is searched", async () => {

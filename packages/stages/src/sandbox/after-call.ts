@@ -75,8 +75,10 @@ export function obeyedBefore(
 
 /** Whether a call may have made a mark, since it was not there when the call began. */
 function isMadeBy({ marks, areas, readOnly, since }: ObeyedBefore, mark: Mark): boolean {
-  const { path, changed } = mark;
-  const isMissed = since !== undefined && changed < since;
+  const { path, identity, changed } = mark;
+  // What is known from another path was moved, though its folder alone changed.
+  const wasMoved = (): boolean => marks.values().some((key) => key.startsWith(keyOf({ path: "", identity })));
+  const isMissed = since !== undefined && changed < since && !wasMoved();
   const isBelow = (one: string): boolean => one !== path && contains(one, path);
   return !marks.has(keyOf(mark)) && !isMissed && areas.some((area) => contains(area, path)) && !readOnly.some(isBelow);
 }

@@ -93,13 +93,7 @@ export function sandboxedRepository(root: string, home: string | undefined): San
   return {
     outside: [...folders, ...(isFile ? [link] : [])].filter((path) => !contains(root, path)),
     whole: place === root,
-    fixed: [
-      ...codePaths(folders, areas),
-      ...(isFile ? [link] : []),
-      ...programs(repository, root),
-      // Wherever they are, also where nothing is searched.
-      ...(place === root ? (namedRepositories(root, areas) ?? []) : []),
-    ].flatMap(there),
+    fixed: [...codePaths(folders, areas), ...(isFile ? [link] : []), ...programs(repository, root)].flatMap(there),
     // Where a link of the user leads, a command can make what the settings name without changing the link.
     awaited: programs(repository, root)
       .filter((path) => there(path).length === 0)
