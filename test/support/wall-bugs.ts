@@ -167,8 +167,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "calls-not-recorded",
     file: SANDBOX,
-    find: "if (records !== undefined)",
-    replace: "if (records === null)",
+    find: "if (store !== undefined)",
+    replace: "if (store === null)",
   },
   {
     name: "folders-remembered-too-long",

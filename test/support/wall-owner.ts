@@ -1,6 +1,4 @@
 // A process that owns a sandbox and runs what its parent sends: as another user, or to be killed in the middle of it.
-import { join } from "node:path";
-import { COMMANDS_FOLDER } from "@sluice/core/runtime";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
 import type { Sandbox, SandboxMode, SandboxPlan } from "../../packages/stages/src/tools/sandbox.ts";
 
@@ -27,11 +25,6 @@ process.on("message", (message: OwnerCall) => {
 process.on("disconnect", () => process.exit(0));
 process.send?.("ready");
 
-/** As a session does for its store, which is the first hidden path. */
-function recordsIn([store]: readonly string[]): string | undefined {
-  return store === undefined ? undefined : join(store, COMMANDS_FOLDER);
-}
-
 async function answer({ id, mode, line, plan, env, timeoutMs = 60_000, programs }: OwnerCall): Promise<OwnerAnswer> {
   const key = JSON.stringify([mode, plan.root, programs]);
   const { root, absent } = plan;
@@ -41,7 +34,8 @@ async function answer({ id, mode, line, plan, env, timeoutMs = 60_000, programs 
       mode,
       root,
       absent: () => absent,
-      records: () => recordsIn(absent),
+      // As in a session.
+      store: () => absent[0],
       ...(programs === undefined ? {} : { programs }),
     });
   sandboxes.set(key, sandbox);

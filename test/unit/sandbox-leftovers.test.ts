@@ -37,7 +37,12 @@ function movedIn({ root }: WallWorld, { end }: Walled): readonly string[] {
 
 test("work of a program that is in the sandbox already is followed by the same, whether it fails or not", async () => {
   const { folder, root, env, plan, put } = wallWorld(OWN);
-  const sandbox = createSandbox({ mode: "off", root, absent: () => plan.absent });
+  const sandbox = createSandbox({
+    mode: "off",
+    root,
+    absent: () => plan.absent,
+    store: () => join(folder, "state/runs"),
+  });
   const call = async (end: string): Promise<string> => {
     put("work/sluice.config.ts");
     return end === "fails" ? await Promise.reject(new Error(end)) : end;
@@ -57,6 +62,18 @@ test("work of a program that is in the sandbox already is followed by the same, 
   expect(await sandbox.watched(env, writes, () => call("has no folder"))).toMatchObject({
     movedAway: [{ path: config, to: expect.stringContaining(join(root, "moved-away-")) }],
   });
+});
+
+test("without a store on disk it is moved to the folder for temporary files, and not beside what is hidden", async () => {
+  const { root, env, plan, put } = wallWorld(OWN);
+  const sandbox = createSandbox({ mode: "off", root, absent: () => plan.absent });
+  const work = () => Promise.resolve(put("work/sluice.config.ts"));
+  const { movedAway } = await sandbox.watched(env, { ...plan, writes: [""] }, work);
+  expect(movedAway).toMatchObject([{ path: join(root, "sluice.config.ts") }]);
+  for (const { to } of movedAway) {
+    onTestFinished(() => rmSync(dirname(to), { recursive: true }));
+    expect(dirname(dirname(to))).toBe(tmpdir());
+  }
 });
 
 test("a folder that holds more configs than a call may have arguments is searched", async () => {
@@ -262,6 +279,17 @@ describe.skipIf(!isThere).each(wallUsers())(
         expect(realpathSync(to).startsWith(realpathSync(tmpdir()))).toBe(true);
         onTestFinished(() => rmSync(dirname(to), { recursive: true, force: true }));
       }
+      expect(world.outside(`ls -A ${world.home}`)).not.toContain("moved");
+    });
+
+    test("it is renamed where it is, if commands reach the store's folder and the one for temporary files", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world, { env: { TMPDIR: join(world.root, "tmp") } });
+      const plan = { ...writing(world), absent: [join(world.root, "data/store")] };
+      world.outside("mkdir -p data/store tmp");
+      const left = await run(`rmdir tmp; ln -s ${world.home} tmp; ${PACKAGE}`, plan);
+      expect(movedIn(world, left)).toEqual(["flows/node_modules"]);
+      for (const { to } of left.end.movedAway) expect(dirname(to)).toBe(join(world.root, "flows"));
       expect(world.outside(`ls -A ${world.home}`)).not.toContain("moved");
     });
 

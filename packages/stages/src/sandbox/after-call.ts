@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readlinkSync, renameSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readlinkSync, renameSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { certain, openAgain } from "../tools/files/closed-folders.ts";
 import { withFolder } from "../tools/files/open.ts";
-import { contains } from "../tools/files/paths.ts";
+import { contains, existing, linksOn } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
 import { beforeNow, type FoundMarks, keyOf, type Mark } from "./folder-marks.ts";
@@ -107,13 +107,10 @@ export async function moveAway(
   before: ObeyedBefore,
   { lists, searches, root, store, left }: ObeyedAfter,
 ): Promise<SandboxedExit["movedAway"]> {
-  const quarantine = quarantineOf(store, root);
-  let folder: string | undefined;
-  const folderNow = (): string => {
-    folder ??=
-      quarantine === undefined ? mkdtempSync(join(tmpdir(), "sluice-moved-away-")) : join(quarantine, randomUUID());
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return folder;
+  const quarantine = quarantineOf(store, root, before.areas);
+  const folderNow = (): string | undefined => {
+    if (quarantine !== undefined) mkdirSync(quarantine, { recursive: true, mode: 0o700 });
+    return quarantine;
   };
   const movedAway: { path: string; to: string }[] = [];
   const faults: unknown[] = [];
@@ -178,12 +175,18 @@ function foundAt(paths: Iterable<string>): readonly Found[] {
   return [...paths].map((path) => ({ path }));
 }
 
-/** Where things are moved by all commands with this store, if no command reaches that. */
-function quarantineOf(store: string | undefined, root: string): string | undefined {
-  const quarantine = store === undefined ? undefined : join(dirname(store), "moved-away");
-  const isReached =
-    quarantine !== undefined && contains(root, quarantine) && !contains(join(root, ".sluice"), quarantine);
-  return isReached ? undefined : quarantine;
+/** The folder to which things are moved: beside the store, or else with temporary files. Undefined if commands reach both. */
+function quarantineOf(store: string | undefined, root: string, areas: readonly string[]): string | undefined {
+  const id = randomUUID();
+  const isReached = (path: string): boolean =>
+    [root, ...areas].some((area) => contains(area, path)) && !contains(join(root, ".sluice"), path);
+  const places = [
+    ...(store === undefined ? [] : [{ folder: dirname(store), name: join("moved-away", id) }]),
+    { folder: tmpdir(), name: `sluice-moved-away-${id}` },
+  ];
+  // A command may also have made one of them a link.
+  const free = places.find(({ folder }) => ![folder, ...existing(folder), ...linksOn(folder)].some(isReached));
+  return free === undefined ? undefined : join(free.folder, free.name);
 }
 
 /** Throws `sandbox_failed` while something is there that could not be moved away. */
@@ -220,7 +223,11 @@ function stateOf(path: string, areas: readonly string[]): string {
  * Renames a path. Returns where it is then; undefined if it is already gone, moved together with its folder, or lies behind a link,
  * which is moved itself.
  */
-async function move({ path, bytes }: Found, name: string, folderNow: () => string): Promise<string | undefined> {
+async function move(
+  { path, bytes }: Found,
+  name: string,
+  folderNow: () => string | undefined,
+): Promise<string | undefined> {
   const holder = dirname(path);
   const mode = openAgain(holder);
   try {
@@ -237,7 +244,11 @@ async function move({ path, bytes }: Found, name: string, folderNow: () => strin
         }
         // A folder that its owner may not change cannot be moved into another one.
         openAgain(join(holder, present));
-        const there = renamed(folder.at(present), folder.at(beside), () => join(folderNow(), name));
+        const elsewhere = (): string | undefined => {
+          const quarantine = folderNow();
+          return quarantine === undefined ? undefined : join(quarantine, name);
+        };
+        const there = renamed(folder.at(present), folder.at(beside), elsewhere);
         return there === folder.at(beside) ? join(holder, beside) : there;
       } finally {
         if (mode !== undefined) chmodSync(folder.path, mode);
@@ -250,9 +261,9 @@ async function move({ path, bytes }: Found, name: string, folderNow: () => strin
 }
 
 /** Renames something to a path on the same disk, or else to one beside it. Returns its path then; undefined if it is gone. */
-function renamed(from: string, beside: string, elsewhere: () => string): string | undefined {
+function renamed(from: string, beside: string, elsewhere: () => string | undefined): string | undefined {
   try {
-    const to = elsewhere();
+    const to = elsewhere() ?? beside;
     renameSync(from, to);
     return to;
   } catch (thrown) {

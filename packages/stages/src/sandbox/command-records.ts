@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseJson } from "@sluice/core";
-import { shape } from "@sluice/core/runtime";
+import { COMMANDS_FOLDER, shape } from "@sluice/core/runtime";
 import { contains, entriesIn, isFile } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
@@ -36,7 +36,7 @@ export interface BegunCall {
 }
 
 /** Records a call, so that another process can move away what it leaves if this one is killed. Returns what removes the record. */
-export function recordCall(folder: string, { root, tops, marks, watched, before }: BegunCall): () => void {
+export function recordCall(store: string, { root, tops, marks, watched, before }: BegunCall): () => void {
   const obeyed = marks.filter(isObeyed);
   const holders = [...new Set(obeyed.map(({ path }) => dirname(path)))];
   const call: CommandRecord = {
@@ -48,6 +48,7 @@ export function recordCall(folder: string, { root, tops, marks, watched, before 
     repository: [...watched.repository],
     ...(before.since === undefined ? {} : { since: before.since }),
   };
+  const folder = join(store, COMMANDS_FOLDER);
   const file = join(folder, `${process.pid}-${startOf(process.pid) ?? ""}-${randomUUID()}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   // On disk before the call begins, since the machine may lose power.
@@ -56,7 +57,8 @@ export function recordCall(folder: string, { root, tops, marks, watched, before 
 }
 
 /** The calls of other processes that are active in a workspace. Each is recorded before it begins. */
-export function callsElsewhere(folder: string, root: string): readonly ObeyedBefore[] {
+export function callsElsewhere(store: string, root: string): readonly ObeyedBefore[] {
+  const folder = join(store, COMMANDS_FOLDER);
   return entriesIn(folder).flatMap(({ name }): readonly ObeyedBefore[] => {
     const [, pid, start] = RECORD.exec(name) ?? [];
     if (pid === undefined || Number(pid) === process.pid || startOf(Number(pid)) !== start) return [];
@@ -70,10 +72,14 @@ export function callsElsewhere(folder: string, root: string): readonly ObeyedBef
  * Moves away what recorded calls of ended processes left in a workspace. Throws `sandbox_failed` if something could not be moved, or
  * for a record that cannot be read.
  */
-export async function moveAwayRecorded(
-  folder: string,
-  { root, store }: { readonly root: string; readonly store: string },
-): Promise<SandboxedExit["movedAway"]> {
+export async function moveAwayRecorded({
+  root,
+  store,
+}: {
+  readonly root: string;
+  readonly store: string;
+}): Promise<SandboxedExit["movedAway"]> {
+  const folder = join(store, COMMANDS_FOLDER);
   const movedAway: SandboxedExit["movedAway"][number][] = [];
   for (const { name } of entriesIn(folder)) {
     const [, pid, start] = RECORD.exec(name) ?? [];

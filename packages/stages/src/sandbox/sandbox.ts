@@ -227,24 +227,22 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const { plan } = facts;
     if (plan.writes.length === 0) return { end: await work(), movedAway: [] };
     const watched = watchedPaths(facts);
-    const records = options.records?.();
+    const store = options.store?.();
     const { marks } = found;
-    const before = obeyedBefore(found, watched, () =>
-      records === undefined ? [] : callsElsewhere(records, plan.root),
-    );
+    const before = obeyedBefore(found, watched, () => (store === undefined ? [] : callsElsewhere(store, plan.root)));
     let ended: (() => void) | undefined;
     let end: T;
     let movedAway: SandboxedExit["movedAway"];
     try {
-      if (records !== undefined)
-        ended = recordCall(records, { root: plan.root, tops: topsOf(plan), marks, watched, before });
+      if (store !== undefined)
+        ended = recordCall(store, { root: plan.root, tops: topsOf(plan), marks, watched, before });
       end = await work();
     } finally {
       movedAway = await moveAway(before, {
         lists: watched.lists,
         searches: [async () => (await below(facts)).marks, () => Promise.resolve(beside(facts))],
         root: plan.root,
-        store: plan.absent[0],
+        store,
         left,
       });
       // Kept if something could not be moved: the next process tries again.

@@ -30,8 +30,7 @@ export function sessionSandbox(
 ) {
   const { mode = "try", network = false, scratch = [], hidden = [], variables = [] } = readSandboxSettings(option);
   const absent = (): readonly string[] => [store(), ...hidden].filter((path) => path !== undefined);
-  const records = (): string | undefined => recordsIn(store());
-  const sandbox = lazySandbox({ mode, root, absent, clock, records });
+  const sandbox = lazySandbox({ mode, root, absent, clock, store });
   let reported = false;
   const commanding = new WeakMap<PipelineSpec, boolean>();
   /** Whether a stage may run commands without a grant. Before a granted command, the Bash tool proves the sandbox itself. */
@@ -83,20 +82,16 @@ export function sessionSandbox(
   };
 }
 
-function recordsIn(store: string | undefined): string | undefined {
-  return store === undefined ? undefined : join(store, COMMANDS_FOLDER);
-}
-
 /**
  * Moves away what sandboxed commands of killed processes left in a workspace that programs of this machine would obey, before
  * anything of it is loaded or started. Says what was moved. Throws `sandbox_failed` if something could not be moved.
  */
 export async function moveAwayLeft(store: string | undefined, root: string): Promise<readonly string[]> {
-  const records = recordsIn(store);
-  if (store === undefined || records === undefined || !existsSync(records) || readdirSync(records).length === 0)
-    return [];
+  if (store === undefined) return [];
+  const records = join(store, COMMANDS_FOLDER);
+  if (!existsSync(records) || readdirSync(records).length === 0) return [];
   const { moveAwayRecorded } = await import("./command-records.ts");
-  const moved = await moveAwayRecorded(records, { root, store });
+  const moved = await moveAwayRecorded({ root, store });
   return moved.map(({ path, to }) => `a command whose process was killed left ${path}; it was moved to ${to}`);
 }
 

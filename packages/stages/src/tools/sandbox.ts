@@ -44,8 +44,8 @@ export interface SandboxOptions {
   readonly root: string;
   /** Hidden paths that the canary must not see, evaluated when it runs. */
   readonly absent: () => readonly string[];
-  /** The folder for records of commands that have not ended, which no command sees; undefined without a store on disk. */
-  readonly records?: () => string | undefined;
+  /** The folder of the run store, which no command sees; undefined without one on disk. */
+  readonly store?: () => string | undefined;
   /** Absolute paths of the sandbox program; the usual ones when omitted. */
   readonly programs?: readonly string[];
   readonly clock?: Clock;
