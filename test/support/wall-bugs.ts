@@ -124,8 +124,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "hooks-elsewhere-writable",
     file: "sandbox/repository.ts",
-    find: ", ...programs(repository, root)].flatMap",
-    replace: "].flatMap",
+    find: "const named = programs(repository, root, home);",
+    replace: "const named = programs(repository, root, home).slice(0, 0);",
   },
   {
     name: "nothing-moved-away",

@@ -522,6 +522,17 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(text).toContain("Read-only file system");
     });
 
+    test("hooks that git looks for from the top of the work tree or the home folder are closed, or moved away if there were none", async () => {
+      const world = repository(user);
+      world.outside(`git config core.hooksPath src/.husky/_; git config --add core.hooksPath '~/../work/src/hooks'; git config --add core.hooksPath src/none
+      mkdir -p src/.husky/_ src/hooks`);
+      const run = await walled(user, world);
+      const line = "for at in .husky/pre-commit hooks/pre-commit none; do echo evil >$at; done";
+      const { text, end } = await run(line, { ...WRITES, root: join(world.root, "src") });
+      expect(text.match(/Read-only file system/g)).toHaveLength(2);
+      expect(end.movedAway).toMatchObject([{ path: join(world.root, "src/none") }]);
+    });
+
     test("a .git that leads to a repository elsewhere, as a command in flight can make it, is closed as a whole to all others", async () => {
       const world = repository(user);
       const run = await walled(user, world);

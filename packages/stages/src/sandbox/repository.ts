@@ -88,16 +88,15 @@ export function sandboxedRepository(root: string, home: string | undefined): San
   // All of it: nothing says which part of it git obeys.
   if (repository === undefined) return { outside: [], whole: false, fixed: [link], awaited: [], place, folders: [] };
   const folders = [...new Set([repository.shared, repository.folder])];
-  const areas = place === root ? [root, ...folders] : [];
+  const areas = [root, ...(place === root ? folders : [])];
   const there = (path: string): readonly string[] => certainPath(path, areas);
+  const named = programs(repository, root, home);
   return {
     outside: [...folders, ...(isFile ? [link] : [])].filter((path) => !contains(root, path)),
     whole: place === root,
-    fixed: [...codePaths(folders, areas), ...(isFile ? [link] : []), ...programs(repository, root)].flatMap(there),
+    fixed: [...codePaths(folders, areas), ...(isFile ? [link] : []), ...named].flatMap(there),
     // Where a link of the user leads, a command can make what the settings name without changing the link.
-    awaited: programs(repository, root)
-      .filter((path) => there(path).length === 0)
-      .flatMap((path) => [path, ...realWithin(root, path)]),
+    awaited: named.filter((path) => there(path).length === 0).flatMap((path) => [path, ...realWithin(root, path)]),
     place,
     folders,
   };
@@ -122,13 +121,14 @@ function workTreeOf(root: string, home: string | undefined): string | undefined 
 }
 
 /** Files and folders of the workspace that git's settings name as programs, hooks or further settings. */
-function programs({ shared, folder }: Repository, root: string): readonly string[] {
+function programs({ place, shared, folder }: Repository, root: string, home = "~"): readonly string[] {
   const files = [join(shared, "config"), join(folder, "config.worktree")];
   const named = files.flatMap((file) =>
     [...(readSmallFile(file) ?? "").matchAll(NAMES_A_PROGRAM)].flatMap(([line, value = ""]) =>
       value
         .split(/[\s"'=;|&]+/)
-        .flatMap((word) => [resolve(root, word), resolve(dirname(file), word)])
+        .map((word) => word.replace(/^~(?=\/)/, () => home))
+        .flatMap((word) => [root, place, dirname(file)].map((from) => resolve(from, word)))
         // A bare name is a program on PATH, unless such a file exists.
         .filter((path) => /^\s*hookspath/i.test(line) || value.includes("/") || existsSync(path)),
     ),

@@ -394,9 +394,8 @@ function watchedPaths(facts: Protected): WatchedPaths {
   const lists = [
     () => withLinks(planned).filter(isWritable),
     () => withLinks(obeyedPaths(folders, areas)),
-    ...(repository === undefined || folders.length === 0
-      ? []
-      : [() => withLinks(repository.awaited), () => unreadIndex(repository, areas)]),
+    () => withLinks(repository?.awaited ?? []).filter(isWritable),
+    ...(repository === undefined || folders.length === 0 ? [] : [() => unreadIndex(repository, areas)]),
   ];
   return { repository: folders, lists, areas, readOnly: plan.readOnly.flatMap((path) => certainPath(path, areas)) };
 }
