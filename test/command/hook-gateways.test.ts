@@ -224,6 +224,16 @@ test("a session stays bound through a gateway that it does not drive, until a se
   expect([decisionOf(here, "s1"), decisionOf(here, "s2")]).toEqual(["runs", "hook"]);
 });
 
+test("the session of a killed gateway stays bound through one that it does not drive", async () => {
+  const here = await hookedDesk();
+  const first = await serving(here);
+  expect(decisionOf(here, "s1")).toBe("gate");
+  await end(first, "SIGKILL");
+  expect([decisionOf(here, "s1"), decisionOf(here, "s2")]).toEqual(["hook", "hook"]);
+  await end(await serving(here));
+  expect([decisionOf(here, "s1"), decisionOf(here, "s2")]).toEqual(["hook", "runs"]);
+});
+
 test("removing the hooks frees the session, also for hooks that are installed later", async () => {
   const here = await hookedDesk();
   const running = await serving(here);

@@ -200,8 +200,8 @@ function oneDriver(onDriver: HookRoutesOptions["onDriver"] = () => undefined): D
   return {
     claim: (host, session) => {
       if (holder === undefined) {
-        holder = keyOf(host, session);
         onDriver(session);
+        holder = keyOf(host, session);
       }
       if (holder === keyOf(host, session)) return undefined;
       return `Another agent works on this run: the session ${holder}. End it first, or start a run of your own.`;

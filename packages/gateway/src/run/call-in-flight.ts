@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { field, type Json } from "@sluice/core";
 import { digestOf, visible } from "@sluice/core/runtime";
 import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall, ReplyPart } from "./gateway-run-types.ts";
-import type { RecordedCallPlace } from "./recorded-calls.ts";
+import { isRefusal, type RecordedCallPlace } from "./recorded-calls.ts";
 import type { Thread } from "./transcripts.ts";
 import { gatewayPart, lostAnswer, partsOf, RAN_BEFORE, READ_BEFORE, replyWith, TRANSITION } from "./words.ts";
 
@@ -47,6 +47,7 @@ export function isAnswered(call: CallInFlight): call is AnsweredCall {
 
 /** The answer to a call that is made again after it has ended. */
 export function replyAgain({ earlier, progress: { reply, isRead } }: AnsweredCall): CallReply {
+  if (isRefusal(reply)) return reply;
   const before = isRead ? READ_BEFORE : earlier === undefined ? undefined : RAN_BEFORE;
   return before === undefined ? reply : replyWith(reply, [gatewayPart(before), ...partsOf(reply)]);
 }

@@ -143,7 +143,11 @@ export class Exchange {
       return caller.pending;
     }
     const same = [...this.#given.values()].find(
-      (call) => call.caller === undefined && call.progress.kind !== "over" && this.#isSame(call, made),
+      (call) =>
+        call.caller === undefined &&
+        call.progress.kind !== "over" &&
+        !(this.#isHeld(call) && this.#requests.first(call.place?.runId) === undefined) &&
+        this.#isSame(call, made),
     );
     const call = same ?? this.#added(made);
     this.#attach(call, caller, made);
@@ -200,7 +204,7 @@ export class Exchange {
     if (call?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     // The agent has made another call while this one waited for a person.
-    if (call.caller === undefined && this.#isCalled()) return { ok: false, output: NOT_REPEATED };
+    if (call.caller === undefined && this.#isCalled(call)) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
@@ -214,9 +218,18 @@ export class Exchange {
     }
   }
 
-  /** Whether a caller waits for a call that has not ended. */
-  #isCalled(): boolean {
-    return this.#queue.length > 0 || [...this.#given.values()].some(({ caller }) => caller !== undefined);
+  /** Whether a caller waits for another call of the same run that has not ended, or for one that no run has yet. */
+  #isCalled({ place: of }: CallInFlight): boolean {
+    const calls = [...this.#given.values()];
+    return (
+      this.#queue.length > 0 || calls.some(({ caller, place }) => caller !== undefined && place?.runId === of?.runId)
+    );
+  }
+
+  /** Whether a call can only continue after another parallel state, which waits for a call of the agent. */
+  #isHeld({ place, progress }: CallInFlight): boolean {
+    const open = this.#turns.first;
+    return progress.kind === "given" && place !== undefined && open !== undefined && open.runId !== place.runId;
   }
 
   /** The gateway stops: it does not wait for reports about calls that the agent's program runs, nor for calls to be made again. */
@@ -245,11 +258,12 @@ export class Exchange {
     this.#isReleased = isReleased;
     // It ended with the run.
     this.#isPhaseRead = true;
-    for (const call of [...this.#given.values()]) {
-      const own = await this.#recordedReply(call);
-      this.#settle(call, own === undefined ? reply : replyWith(own, [...partsOf(own), gatewayPart(reply.text)]));
+    const ended = [...this.#given.values()];
+    for (const call of [...ended, ...this.#queue.splice(0)]) {
+      const own = ended.includes(call) ? await this.#recordedReply(call) : undefined;
+      const all = own === undefined ? reply : replyWith(own, [...partsOf(own), gatewayPart(reply.text)]);
+      this.#settle(call, call.caller === undefined ? all : this.#withNews(all, call.caller));
     }
-    for (const call of this.#queue.splice(0)) this.#settle(call, reply);
     this.#options.onPhase();
   }
 
@@ -323,11 +337,9 @@ export class Exchange {
       return;
     }
     if (call.caller !== caller) return;
-    const open = this.#turns.first;
     if (recorded !== undefined) this.#settle(call, replyOf(recorded.ok, recorded.output));
-    // The run continues with that state, which waits for a call of the agent, which waits for this one.
-    else if (open !== undefined && call.place !== undefined && open.runId !== call.place.runId)
-      this.#park(call, caller, gatewayReply("call_waits", otherPhaseText(open.state)));
+    else if (this.#isHeld(call))
+      this.#park(call, caller, gatewayReply("call_waits", otherPhaseText(this.#turns.first?.state ?? "")));
     else again();
   }
 
@@ -463,11 +475,11 @@ export class Exchange {
     }
   }
 
-  /** An agent reads what its earlier calls did before another one runs. The answer of a native call that may run is read by no one. */
+  /** An agent reads what its earlier calls did, and what a person says, before another call of it runs. */
   #refuseUnread(): void {
     const isUnread = this.#unread().some(({ progress }) => !isRefusal(progress.reply));
     const isMain = ({ caller }: CallInFlight): boolean => caller?.agent === undefined;
-    const refused = this.#queue.filter((call) => isUnread || (this.#mustRead && call.native === true && isMain(call)));
+    const refused = this.#queue.filter((call) => isUnread || (this.#mustRead && isMain(call)));
     if (refused.length === 0) return;
     const first = gatewayReply("read_first", READ_FIRST);
     const parts = refused.some(isMain) ? [...partsOf(first), ...this.takeNews()] : [];

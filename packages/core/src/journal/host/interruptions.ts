@@ -24,13 +24,13 @@ export class Interruptions {
   readonly #suspend: () => void;
   #received: readonly ReceivedSignal[] = [];
   /** How many of the received ones were carried out. */
-  #handled: number;
+  handled: number;
   /** Whether one was received and not carried out. A field, since every step reads it. */
   pending = false;
   #isSuspending = false;
 
   constructor(handled: number, suspend: () => void) {
-    this.#handled = handled;
+    this.handled = handled;
     this.#suspend = suspend;
   }
 
@@ -47,7 +47,7 @@ export class Interruptions {
   /** All that the root has received so far. */
   receive(signals: readonly ReceivedSignal[]): void {
     this.#received = signals;
-    this.pending = signals.length > this.#handled;
+    this.pending = signals.length > this.handled;
     this.check();
   }
 
@@ -56,8 +56,8 @@ export class Interruptions {
     if (!this.pending) return;
     const programs = [...this.#programs];
     if (programs.some(({ recovering }) => recovering)) return;
-    const interruption = merged(this.#received.slice(this.#handled), this.#received.length);
-    this.#handled = this.#received.length;
+    const interruption = merged(this.#received.slice(this.handled), this.#received.length);
+    this.handled = this.#received.length;
     this.pending = false;
     const able = programs.filter(({ canBeInterrupted }) => canBeInterrupted);
     this.#interrupted ??= new Set();

@@ -119,10 +119,7 @@ export async function loadForResume(
   return { recorded: recordedSteps(runId, records), input, seq: records.length, head, forked, interruptions };
 }
 
-/**
- * How many interruptions of a run were carried out: all that it received if one of them, or anything else, stopped it; otherwise what
- * its own records say, and those of its children.
- */
+/** How many interruptions of a run were carried out, as its own records and those of its children say. */
 async function carriedOut(
   store: JournalStore,
   runId: string,
@@ -132,17 +129,22 @@ async function carriedOut(
   const received = await store.signals(runId, INTERRUPTION_SIGNAL);
   if (received.length === 0) return 0;
   const last = records.at(-1);
-  if (last?.stepId === LIFECYCLE_STEP.suspend && last.events.includes('"reason":"interrupted"')) return received.length;
+  // Earlier versions did not record the number.
+  if (last?.stepId === LIFECYCLE_STEP.suspend && last.value === "" && last.events.includes('"reason":"interrupted"'))
+    return received.length;
   let most = 0;
   const own = ownIncarnations(records);
   for (const journal of read ?? (await readJournal(store, runId)))
     for (const record of journal.records) {
       if (!own.has(record.incarnation)) continue;
-      const resumed = isLifecycle(record) && record.stepId === LIFECYCLE_STEP.resume ? Number(record.value) : 0;
-      most = Math.max(most, resumed, interruptionIn(journal.runId, record)?.count ?? 0);
+      const counted = isLifecycle(record) && COUNTING.has(record.stepId) ? Number(record.value) : 0;
+      most = Math.max(most, counted, interruptionIn(journal.runId, record)?.count ?? 0);
     }
   return most;
 }
+
+/** The lifecycle records whose value is the number of interruptions that were carried out. */
+const COUNTING: ReadonlySet<string> = new Set([LIFECYCLE_STEP.resume, LIFECYCLE_STEP.suspend]);
 
 /** The processes that worked on a root, and none of those that wrote what it copied from another run. */
 export function ownIncarnations(records: readonly JournalRecord[]): ReadonlySet<string> {

@@ -333,7 +333,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     const because = faults.length === 0 ? {} : { faults };
     const events = [{ type: "run.suspended", data: { reason, ...wake, ...firstOf(faults), ...because } }] as const;
     try {
-      await appendRecord(store, this.#at, { ...lifecycleRecord(LIFECYCLE_STEP.suspend, events), wakeAt }, clock);
+      const record = lifecycleRecord(LIFECYCLE_STEP.suspend, events, String(this.interruptions.handled));
+      await appendRecord(store, this.#at, { ...record, wakeAt }, clock);
       return { suspended: reason, ...wake, ...because };
     } catch (fault) {
       return { fault };

@@ -44,17 +44,16 @@ export function publishHooks(folder: string, options: LauncherOptions): Publishe
   const bound = join(folder, boundFileName(host));
   // It has the token of this gateway.
   const text = host === "opencode" ? opencodePlugin(options) : launcherScript(options);
-  let driver: string | undefined;
   writeWhole(path, text);
   return {
     drivenBy(session) {
-      driver = session;
-      rmSync(bound, { force: true });
+      if (session === undefined) rmSync(bound, { force: true });
+      // Before its first call is decided, so that a killed gateway leaves it too. An opencode that has loaded its plugin needs none.
+      else if (host !== "opencode") writeWhole(bound, boundScript(host, session));
     },
     end({ isReleased }) {
       if (readIfThere(path) !== text) return;
-      // Before the other one goes: in between, the session would be free. An opencode that has loaded its plugin refuses by itself.
-      if (driver !== undefined && !isReleased && host !== "opencode") writeWhole(bound, boundScript(host, driver));
+      if (isReleased) rmSync(bound, { force: true });
       rmSync(path);
       removeEmptyFolders([folder, dirname(folder)]);
     },
