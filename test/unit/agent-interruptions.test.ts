@@ -1,6 +1,13 @@
 import { defineTool, done, type Json, type Pipeline, pipeline, stage, to } from "@sluice/core";
 import { forkPointsOf } from "@sluice/core/host";
-import { type ResolvedModel, type RunHandle, replayRun, type ScriptedTurn, subPipeline } from "@sluice/stages";
+import {
+  interruptRun,
+  type ResolvedModel,
+  type RunHandle,
+  replayRun,
+  type ScriptedTurn,
+  subPipeline,
+} from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { answerFrom } from "../support/people-kit.ts";
@@ -155,6 +162,29 @@ describe("an agent that a person interrupts", () => {
     await answerFrom(live.host, request, { kind: "value", value: "this one" });
     expect(await live.resume(outer, handle.runId)).toMatchObject({ status: "completed" });
     expect(dataOf(await eventsOf(live.host, handle.runId), "execution.interrupted")).toHaveLength(1);
+  });
+
+  test("while its run waits without a process does not get the answer that came since", async () => {
+    const ran: string[] = [];
+    const deploy = defineTool<Json>({
+      name: "Deploy",
+      description: "Deploy.",
+      input: { type: "object" },
+      effect: "write",
+      subjects: () => [],
+      execute: async () => ({ ok: true, output: ran.push("Deploy") }),
+    });
+    const model = talker(({ turn }) => (turn === 0 ? { calls: [{ tool: "Deploy", input: {} }] } : submit));
+    const live = session({ model, tools: [deploy], wait: true });
+    const handle = live.start(one(), task);
+    await eventually(async () => (await live.host.requests(handle.runId)).length === 1);
+    await handle.suspend();
+    await interruptRun(live.host, handle.runId, "stop", "me");
+    const [request] = await live.host.requests(handle.runId);
+    if (request === undefined) throw new Error("nothing is asked");
+    await answerFrom(live.host, request, { kind: "approve" });
+    expect(await live.resume(one(), handle.runId)).toMatchObject({ status: "suspended", reason: "interrupted" });
+    expect(ran).toEqual([]);
   });
 
   test("in a fork that begins inside a child stops, however often that child was interrupted before", async () => {
