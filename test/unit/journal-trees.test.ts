@@ -192,7 +192,7 @@ describe("a run that is suspended", () => {
     await Promise.all([task.suspend("waiting"), task.suspend("interrupted")]);
     expect(await task.settled).toEqual({ suspended: "waiting" });
     const records = await host.records("r1");
-    expect(records.at(-1)).toMatchObject({ stepId: "suspend", value: "" });
+    expect(records.at(-1)).toMatchObject({ stepId: "suspend", value: "0" });
   });
 
   test("after it met a fault has that fault", async () => {

@@ -79,6 +79,16 @@ describe("a call that ended while its agent did not wait for it", () => {
     expect([other.output, again.text, counted]).toMatchObject([{ code: "read_first" }, "counted 1", { length: 1 }]);
   });
 
+  test("runs once also if other calls of its batch come before it, one after the other", async () => {
+    const { counted, first, parked, approved } = await opened();
+    await parked(first, ["Danger"], ["Count"]);
+    await approved(first);
+    const answers = [await ask(first, "Look"), await ask(first, "Look"), await ask(first, "Count")];
+    expect(answers.map(({ ok }) => ok)).toEqual([false, true, true]);
+    expect(answers.at(-1)?.text).toContain("was not run a second time");
+    expect(counted).toHaveLength(1);
+  });
+
   test("is read before another call runs; made again, it runs once more only after its agent has read that", async () => {
     const { counted, first, parked, approved } = await opened();
     await parked(first, ["Danger"], ["Count"]);

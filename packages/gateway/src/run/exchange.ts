@@ -114,6 +114,8 @@ export class Exchange {
   takeNews(): readonly ReplyPart[] {
     const answers = this.#unread().flatMap((call) => {
       call.progress.isRead = true;
+      // Made again, a call that was refused is asked about again.
+      if (isRefusal(call.progress.reply)) this.#given.delete(call.id);
       return newsOf(call, call.progress.reply);
     });
     const phase = this.#isPhaseRead || this.#phase === undefined ? [] : [gatewayPart(phaseText(this.#phase))];
@@ -181,6 +183,7 @@ export class Exchange {
     await this.#settleOthers(thread);
     if (thread.isNew) {
       thread.isNew = false;
+      this.#forgetRead();
       this.#isPhaseRead = false;
       this.#mustRead ||= this.#phase !== undefined;
       thread.phase = phaseOf(turn, this.#options.workTools());
@@ -191,6 +194,12 @@ export class Exchange {
     this.#phase = thread.phase;
     this.#passResults();
     return await this.#turns.open({ ...turn, thread });
+  }
+
+  /** What the agent has read answers the same call once more, until the next phase: calls of a batch may come in any order. */
+  #forgetRead(): void {
+    for (const call of [...this.#given.values()].filter(isAnswered))
+      if (call.progress.isRead) this.#given.delete(call.id);
   }
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
@@ -441,7 +450,7 @@ export class Exchange {
     if (turn === undefined || this.#queue.length === 0) return;
     this.#refuseUnread();
     if (this.#queue.length === 0) return;
-    this.#forgetRead();
+    this.#noteRefusals();
     const calls: { id: string; tool: string; input: Json }[] = [];
     const { thread } = turn;
     while (this.#queue.length > 0) {
@@ -465,13 +474,14 @@ export class Exchange {
     this.#options.onPhase();
   }
 
-  /** The agent does something else than to repeat these calls. Refusals have changed nothing: it reads them when it reads the news. */
-  #forgetRead(): void {
+  /** Refusals have changed nothing, so another call runs before the agent reads them. Until the next one, they answer the same call. */
+  #noteRefusals(): void {
     for (const call of [...this.#given.values()].filter(isAnswered)) {
-      const { progress } = call;
-      if (progress.isRead) this.#given.delete(call.id);
-      else this.#notices.push(...newsOf(call, progress.reply));
-      progress.isRead = true;
+      const { reply, isRead } = call.progress;
+      if (!isRefusal(reply)) continue;
+      if (isRead) this.#given.delete(call.id);
+      else this.#notices.push(...newsOf(call, reply));
+      call.progress.isRead = true;
     }
   }
 

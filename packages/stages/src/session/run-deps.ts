@@ -167,7 +167,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   ];
 
   /** What a run may write: the workspace, and with servers also what they are started with. */
-  const areas = [
+  const writable = (): readonly string[] => [
     root,
     ...startedServers(options.mcpServers ?? {}, env.PATH, root).flatMap(({ command, cwd = "." }) => {
       const named = [resolve(root, cwd), ...namedPaths(command.slice(1))];
@@ -263,6 +263,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         `pipeline ${made.id} cannot run in this session: it uses a key (${key}) that is no known secret of the run; list its model in models of the state that makes the pipeline, or set the variable of a key of at least ${SHORTEST_SECRET} characters in the session's environment, too, and list it in its secrets`,
       );
     // The run's protected files are known from its start.
+    const areas = writable();
     const isOpen = (file: string): boolean =>
       areas.some((area) => contains(area, file)) && !protectedNow.some((one) => contains(one, file));
     const open = startedAgents(resolved)
