@@ -220,6 +220,19 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(movedIn(world, left)).toEqual(["flows/node_modules", "flows/own/.git"]);
     });
 
+    test("it is moved away where a link of the user leads that led nowhere, and the link stays", async () => {
+      const world = wallWorld(user);
+      const run = await walled(user, world);
+      world.outside(
+        "git init -q; rm -rf .git/hooks; ln -s ../.githooks .git/hooks; mkdir flows; ln -s ../packages flows/node_modules; ln -s src code",
+      );
+      const make =
+        "mkdir .githooks packages; echo evil >.githooks/pre-commit; echo evil >packages/kit; echo evil >src/agent";
+      const left = await run(make, writing(world, ["flows/node_modules", "code/agent"]));
+      expect(movedIn(world, left)).toEqual([".githooks", "packages", "src/agent"]);
+      expect(world.outside("readlink .git/hooks flows/node_modules code")).toBe("../.githooks\n../packages\nsrc\n");
+    });
+
     test("what its user makes meanwhile, where it may not write, stays", async () => {
       const world = wallWorld(user);
       const run = await walled(user, world);
@@ -401,6 +414,21 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(await moveAwayLeft(store, world.root)).toEqual([
         expect.stringContaining(`killed left ${world.root}/pkg/sluice.config.ts;`),
         expect.stringContaining(`killed left ${world.root}/was/sluice.config.ts;`),
+      ]);
+    });
+
+    test("a link that a command of a killed process made on the way to what is protected is moved away", async () => {
+      const world = wallWorld(user);
+      const [store = ""] = world.plan.absent;
+      const owner = await startOwner(user);
+      const line =
+        "mkdir other; echo evil >other/agent; ln -s other tools; touch made; until [ -e never ]; do sleep 0.1; done";
+      const call = owner.call({ line, plan: { ...world.plan, ...writing(world, ["tools/agent"]) }, env: world.env });
+      await expect.poll(() => existsSync(join(world.root, "made"))).toBe(true);
+      owner.child.kill("SIGKILL");
+      await call;
+      expect(await moveAwayLeft(store, world.root)).toEqual([
+        expect.stringContaining(`killed left ${world.root}/tools;`),
       ]);
     });
 

@@ -10,6 +10,7 @@ import { contains, existing, linksOn } from "../tools/files/paths.ts";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { SandboxedExit } from "../tools/sandbox.ts";
 import { beforeNow, type FoundMarks, keyOf, type Mark } from "./folder-marks.ts";
+import { realWithin } from "./repository.ts";
 
 /** The paths that programs of the host would obey, as they are before a call. */
 export interface ObeyedBefore {
@@ -52,7 +53,9 @@ export function obeyedBefore(
   elsewhere: () => readonly ObeyedBefore[],
 ): ObeyedBefore {
   const { areas, lists, readOnly } = watched;
-  const paths = lists.flatMap((list) => list());
+  const listed = lists.flatMap((list) => list());
+  // Where a link of the user leads, a command makes what is obeyed without changing the link.
+  const paths = [...listed, ...listed.flatMap((path) => realWithin(areas, path))];
   const now = paths.map((path) => [path, stateOf(path, areas)] as const);
   // Last, since a call that begins meanwhile is known before it can make anything.
   const others = [...active, ...elsewhere()];

@@ -9,7 +9,7 @@ import type { SandboxedExit } from "../tools/sandbox.ts";
 import { repositoryAt } from "../tools/search/git-settings.ts";
 import { isObeyed, moveAway, type ObeyedBefore, type WatchedPaths } from "./after-call.ts";
 import { folderMarks, identityAt, keyOf, type Mark } from "./folder-marks.ts";
-import { namedMarks, obeyedPaths, unreadIndex } from "./repository.ts";
+import { namedMarks, obeyedPaths, unreadIndex, withLinks } from "./repository.ts";
 
 /** What moving away after a call needs, by a process that did not see its beginning. */
 const commandRecord = shape.object({
@@ -118,7 +118,7 @@ async function endCall(call: CommandRecord, store: string): Promise<SandboxedExi
   const named = (): readonly Mark[] => (folders.length === 0 ? [] : withFallback(() => namedMarks(root, areas), []));
   const unread = (): readonly string[] => withFallback(() => unreadIndex({ place: root, folders }, areas), []);
   return await moveAway(before, {
-    lists: [() => obeyedPaths(folders, areas), unread],
+    lists: [() => withLinks([...paths.keys(), ...obeyedPaths(folders, areas)], areas), unread],
     searches: [async () => without((await marksBelow(tops, tops)).marks), () => Promise.resolve(without(named()))],
     root,
     store,

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readdirSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import { certain, certainPath } from "../tools/files/closed-folders.ts";
-import { contains, resolveReal } from "../tools/files/paths.ts";
+import { contains, linksOn, resolveReal } from "../tools/files/paths.ts";
 import { fault } from "../tools/files/results.ts";
 import { namedRepositories, type Repository, repositoryAt } from "../tools/search/git-settings.ts";
 import { readSmallFile } from "../tools/search/gitignore.ts";
@@ -96,16 +96,23 @@ export function sandboxedRepository(root: string, home: string | undefined): San
     whole: place === root,
     fixed: [...codePaths(folders, areas), ...(isFile ? [link] : []), ...named].flatMap(there),
     // Where a link of the user leads, a command can make what the settings name without changing the link.
-    awaited: named.filter((path) => there(path).length === 0).flatMap((path) => [path, ...realWithin(root, path)]),
+    awaited: named.filter((path) => there(path).length === 0).flatMap((path) => [path, ...realWithin([root], path)]),
     place,
     folders,
   };
 }
 
-/** The path behind all links, if it is not the same and in the workspace. Nothing has to be there. */
-function realWithin(root: string, path: string): readonly string[] {
-  const resolution = resolveReal(path, root);
-  return resolution.ok && resolution.real !== path && contains(root, resolution.real) ? [resolution.real] : [];
+/** The path behind all links, if it is not the same and in one of the areas. Nothing has to be there. */
+export function realWithin(areas: readonly string[], path: string): readonly string[] {
+  const resolution = resolveReal(path, sep);
+  if (!resolution.ok || resolution.real === path) return [];
+  return areas.some((area) => contains(area, resolution.real)) ? [resolution.real] : [];
+}
+
+/** Paths, with the links on their way in the areas: one that a command makes there is as bad as what it leads to. */
+export function withLinks(paths: readonly string[], areas: readonly string[]): readonly string[] {
+  const links = paths.flatMap(linksOn).filter((link) => areas.some((area) => contains(area, link)));
+  return [...paths, ...links];
 }
 
 /** The nearest work tree, not looked for at or above the home folder. */

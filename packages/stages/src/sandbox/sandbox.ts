@@ -5,7 +5,7 @@ import { isSluiceError, type Json, SluiceError, systemClock } from "@sluice/core
 import { isSameJson } from "@sluice/core/runtime";
 import { type ProcessEnd, type ProcessOptions, runProcess, SHELLS } from "../tools/bash/process.ts";
 import { certainPath } from "../tools/files/closed-folders.ts";
-import { contains, isProgram, linksOn, realPath } from "../tools/files/paths.ts";
+import { contains, isProgram, realPath } from "../tools/files/paths.ts";
 import { fault } from "../tools/files/results.ts";
 import type {
   Sandbox,
@@ -21,7 +21,14 @@ import { tryCanary } from "./canary.ts";
 import { callsElsewhere, recordCall, startOf } from "./command-records.ts";
 import { type FoundMarks, folderMarks, instanceAt, keyOf, type Mark, markAt } from "./folder-marks.ts";
 import { type MissingSandbox, noProgram, noProof } from "./missing-sandbox.ts";
-import { namedMarks, obeyedPaths, type SandboxedRepository, sandboxedRepository, unreadIndex } from "./repository.ts";
+import {
+  namedMarks,
+  obeyedPaths,
+  type SandboxedRepository,
+  sandboxedRepository,
+  unreadIndex,
+  withLinks,
+} from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
@@ -386,15 +393,10 @@ function watchedPaths(facts: Protected): WatchedPaths {
   const folders = writtenFolders(facts);
   const areas = writable(facts);
   const isWritable = (path: string): boolean => areas.some((area) => contains(area, path));
-  // A link that a command makes on the way to one of these is as bad.
-  const withLinks = (paths: readonly string[]): readonly string[] => [
-    ...paths,
-    ...paths.flatMap(linksOn).filter(isWritable),
-  ];
   const lists = [
-    () => withLinks(planned).filter(isWritable),
-    () => withLinks(obeyedPaths(folders, areas)),
-    () => withLinks(repository?.awaited ?? []).filter(isWritable),
+    () => withLinks(planned, areas).filter(isWritable),
+    () => withLinks(obeyedPaths(folders, areas), areas),
+    () => withLinks(repository?.awaited ?? [], areas).filter(isWritable),
     ...(repository === undefined || folders.length === 0 ? [] : [() => unreadIndex(repository, areas)]),
   ];
   return { repository: folders, lists, areas, readOnly: plan.readOnly.flatMap((path) => certainPath(path, areas)) };
