@@ -153,6 +153,16 @@ describe.skipIf(!isThere).each(wallUsers())(
       world.outside("rm -rf node_modules");
     });
 
+    test("a repository that a command enters into an index with hundreds of submodules is moved away", async () => {
+      const world = repository(user);
+      world.outside(
+        'seq -f sub/%g 300 | sed "s:^:160000 $(git rev-parse HEAD)\\t:" | git update-index --index-info; git ls-files -s | grep -c ^16',
+      );
+      const run = await walled(user, world);
+      const { end } = await run(NAMED, WRITES);
+      expect(end.movedAway).toMatchObject([{ path: join(world.root, "node_modules/x/.git") }]);
+    });
+
     test("hooks that a command makes where a link of the user leads are moved away, and the link stays", async () => {
       const world = repository(user);
       world.outside("mkdir -p tools/git; ln -s tools t; git config core.hooksPath t/git/hooks");

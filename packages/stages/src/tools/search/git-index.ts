@@ -4,7 +4,8 @@ import { systemCode } from "../files/results.ts";
 
 /** Enough for half a million files. */
 const MAX_BYTES = 128 * 1024 * 1024;
-const MAX_GITLINKS = 200;
+/** More than any project has; each is looked for. */
+const MAX_GITLINKS = 10_000;
 /** The part of a mode by which git knows a submodule, whatever the permissions are. */
 const TYPE = 0o170000;
 const GITLINK = 0o160000;
@@ -22,7 +23,7 @@ const REFUSED_PART = /^(?:\.{0,2}|\.git)$/i;
 
 /**
  * Paths of the submodules in a repository's index, relative to its work tree. Undefined if the index cannot be read, or one of them
- * is no text or a path that git refuses. `oidBytes` is the length of object names: 20, or 32 for SHA-256.
+ * is no text or a path that git refuses, or there are too many. `oidBytes` is the length of object names: 20, or 32 for SHA-256.
  */
 export function gitlinks(indexFile: string, oidBytes: number): readonly string[] | undefined {
   const bytes = readIndex(indexFile);
