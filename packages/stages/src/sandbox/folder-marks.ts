@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { certainPath, openAgain } from "../tools/files/closed-folders.ts";
+import { certain, certainPath, openAgain } from "../tools/files/closed-folders.ts";
 import { contains, entriesIn } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
 
@@ -129,7 +129,8 @@ function identityOf(stats: BigIntStats): string {
 export function markAt(path: string, areas: readonly string[]): readonly Mark[] {
   return certainPath(dirname(path), areas).flatMap((folder): readonly Mark[] => {
     const real = join(folder, basename(path));
-    const stats = statsOf(real);
+    // Another command may close the folder at any time.
+    const stats = certain(real, areas, (one) => lstatSync(one, { bigint: true }));
     return stats === undefined ? [] : [{ path: real, kind: "obeyed", ...stateIn(stats) }];
   });
 }
