@@ -248,7 +248,7 @@ function isPipeline(of: unknown): of is Pipeline<{ readonly task: string }, unkn
   return typeof of === "object" && of !== null && "spec" in of;
 }
 
-test("a phase of a fan-out makes the call that waits in another one", async () => {
+test("a phase of a fan-out makes the call that waits in another one, once it has read that", async () => {
   const { first, parked, approved, host } = await opened(
     forked({ requires_approval: true, approval_message: "Is it ready?" }),
   );
@@ -257,6 +257,7 @@ test("a phase of a fan-out makes the call that waits in another one", async () =
   await parked(first, ["transition", go]);
   await until(() => first.now().state === "y");
   await approved(first);
+  expect((await ask(first, "transition", go)).output).toEqual({ code: "call_waits" });
   const own = first.call({ tool: "transition", input: go }).answer;
   await until(() => first.now().waiting !== undefined);
   await approved(first, "ended");

@@ -20,6 +20,8 @@ export interface CallInFlight {
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   progress: Progress;
+  /** Its agent has read that another parallel state has its turn first. */
+  waits?: true;
   /** Its place in the run, once the run has it. */
   place?: RecordedCallPlace & { readonly thread?: Thread };
   /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */

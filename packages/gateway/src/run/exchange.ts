@@ -148,7 +148,7 @@ export class Exchange {
       (call) =>
         call.caller === undefined &&
         call.progress.kind !== "over" &&
-        !(this.#isHeld(call) && this.#requests.first(call.place?.runId) === undefined) &&
+        !(call.waits === true && this.#isHeld(call)) &&
         this.#isSame(call, made),
     );
     const call = same ?? this.#added(made);
@@ -238,7 +238,14 @@ export class Exchange {
   /** Whether a call can only continue after another parallel state, which waits for a call of the agent. */
   #isHeld({ place, progress }: CallInFlight): boolean {
     const open = this.#turns.first;
-    return progress.kind === "given" && place !== undefined && open !== undefined && open.runId !== place.runId;
+    const isOther = place !== undefined && open !== undefined && open.runId !== place.runId;
+    return isOther && progress.kind === "given" && this.#requests.first(place.runId) === undefined;
+  }
+
+  /** Once the agent has read that a call waits for another state, the same call is one of that state. */
+  #parkHeld(call: CallInFlight, caller: Caller): void {
+    call.waits = true;
+    this.#park(call, caller, gatewayReply("call_waits", otherPhaseText(this.#turns.first?.state ?? "")));
   }
 
   /** The gateway stops: it does not wait for reports about calls that the agent's program runs, nor for calls to be made again. */
@@ -307,6 +314,7 @@ export class Exchange {
     if (signal?.aborted === true) leave();
     else signal?.addEventListener("abort", leave, { once: true });
     if (isAnswered(call)) this.#settle(call, replyAgain(call));
+    else if (this.#isHeld(call)) this.#parkHeld(call, caller);
     else passApproval(call);
   }
 
@@ -347,8 +355,7 @@ export class Exchange {
     }
     if (call.caller !== caller) return;
     if (recorded !== undefined) this.#settle(call, replyOf(recorded.ok, recorded.output));
-    else if (this.#isHeld(call))
-      this.#park(call, caller, gatewayReply("call_waits", otherPhaseText(this.#turns.first?.state ?? "")));
+    else if (this.#isHeld(call)) this.#parkHeld(call, caller);
     else again();
   }
 

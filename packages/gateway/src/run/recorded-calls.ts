@@ -49,8 +49,8 @@ export async function recordedResult(
 }
 
 /**
- * The calls of the last turn of every run of the tree that is not over, and of those that are over if nothing was called after them.
- * Without those that were refused.
+ * The calls of the last turn of every run of the tree that is not over, and of those that ended after the agent's last reply: it has
+ * read all that happened before. Without those that were refused.
  */
 export async function lastCalls(host: Journals, rootId: string): Promise<readonly LastCall[]> {
   const over: string[] = [];
@@ -59,29 +59,25 @@ export async function lastCalls(host: Journals, rootId: string): Promise<readonl
     if ((await host.get(runId))?.end === undefined) turns.push(await lastTurn(host, runId));
     else over.push(runId);
   }
-  const latest = (all: readonly LastTurn[]): number => all.reduce((most, { at }) => Math.max(most, at), 0);
-  const ended: LastTurn[] = [];
+  const ended: (LastTurn & { readonly endedAt: number })[] = [];
   for (const runId of over) {
-    const end = (await host.get(runId))?.records ?? 0;
-    const last = await host.records(runId, end - 1, 1);
-    const at = timeOf(last.flatMap((record) => readEvents(runId, record)));
-    if (at >= latest(turns)) ended.push(await lastTurn(host, runId));
+    const records = (await host.get(runId))?.records ?? 0;
+    const last = await host.records(runId, records - 1, 1);
+    const endedAt = last.flatMap((record) => readEvents(runId, record)).at(-1)?.at ?? 0;
+    if (endedAt >= latestReply(turns)) ended.push({ ...(await lastTurn(host, runId)), endedAt });
   }
-  const final = latest([...turns, ...ended]);
-  return [...turns, ...ended.filter(({ at }) => at === final)].flatMap(({ calls }) => calls);
+  const reply = latestReply([...turns, ...ended]);
+  return [...turns, ...ended.filter(({ endedAt }) => endedAt >= reply)].flatMap(({ calls }) => calls);
 }
 
 interface LastTurn {
-  /** When it was made; 0 without a turn. */
+  /** When the agent made it; 0 without a turn. */
   readonly at: number;
   readonly calls: readonly LastCall[];
 }
 
-/** Events that are recorded with the calls of a turn. */
-const OF_CALLS: ReadonlySet<string> = new Set(["call.decided", "turn.finished"]);
-
-function timeOf(events: readonly SluiceEvent[]): number {
-  return events.at(-1)?.at ?? 0;
+function latestReply(turns: readonly LastTurn[]): number {
+  return turns.reduce((most, { at }) => Math.max(most, at), 0);
 }
 
 async function lastTurn(host: Journals, runId: string): Promise<LastTurn> {
@@ -102,8 +98,14 @@ async function lastTurn(host: Journals, runId: string): Promise<LastTurn> {
     const place = { runId, executionId, attempt, turn, index };
     return [{ ...place, tool, input, hasEnded: result !== undefined, isJudged: judged.has(callId) }];
   });
-  const events = records.flatMap((record) => readEvents(runId, record));
-  return { at: timeOf(events.filter(({ type }) => OF_CALLS.has(type))), calls };
+  const first = records.flatMap((record) => readEvents(runId, record)).find((event) => isAfterReply(event, last));
+  return { at: first?.at ?? 0, calls };
+}
+
+/** Whether an event was recorded in a turn after its reply. */
+function isAfterReply({ type, executionId, attempt, data }: SluiceEvent, of: TranscriptEntry): boolean {
+  if (executionId !== of.executionId || attempt !== of.attempt || type === "turn.started") return false;
+  return data.turn === of.turn || textField(data, "callId")?.startsWith(`t${of.turn}.`) === true;
 }
 
 /** The ids of the calls of a turn that the gate was asked about in a record. */
