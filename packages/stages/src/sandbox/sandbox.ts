@@ -399,7 +399,8 @@ function watchedPaths(facts: Protected): WatchedPaths {
     () => withLinks(repository?.awaited ?? [], areas).filter(isWritable),
     ...(repository === undefined || folders.length === 0 ? [] : [() => unreadIndex(repository, areas)]),
   ];
-  return { repository: folders, lists, areas, readOnly: plan.readOnly.flatMap((path) => certainPath(path, areas)) };
+  const readOnly = [...plan.readOnly.flatMap((path) => certainPath(path, areas)), ...(repository?.fixed ?? [])];
+  return { repository: folders, lists, areas, readOnly };
 }
 
 function distinct(marks: readonly Mark[]): readonly Mark[] {
