@@ -77,9 +77,10 @@ test("without a store on disk it is moved to the folder for temporary files, and
 });
 
 test("a folder that holds more configs than a call may have arguments is searched", async () => {
-  const { root, env, plan, put, outside } = wallWorld(OWN);
+  const { folder, root, env, plan, put, outside } = wallWorld(OWN);
   outside("mkdir many; cd many; seq -f sluice.config.%g 150000 | xargs touch");
-  const sandbox = createSandbox({ mode: "off", root, absent: () => plan.absent });
+  const store = () => join(folder, "state/runs");
+  const sandbox = createSandbox({ mode: "off", root, absent: () => plan.absent, store });
   const work = () => Promise.resolve(put("work/pkg/sluice.config.ts"));
   const path = join(root, "pkg/sluice.config.ts");
   expect(await sandbox.watched(env, { ...plan, writes: [""] }, work)).toMatchObject({ movedAway: [{ path }] });
