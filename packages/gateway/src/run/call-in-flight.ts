@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { field, type Json } from "@sluice/core";
-import { digestOf, visible } from "@sluice/core/runtime";
-import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall, ReplyPart } from "./gateway-run-types.ts";
+import { digestOf } from "@sluice/core/runtime";
+import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall } from "./gateway-run-types.ts";
 import { isRefusal, type RecordedCallPlace } from "./recorded-calls.ts";
 import type { Thread } from "./transcripts.ts";
-import { gatewayPart, lostAnswer, partsOf, RAN_BEFORE, READ_BEFORE, replyWith, TRANSITION } from "./words.ts";
+import { gatewayPart, partsOf, RAN_BEFORE, READ_BEFORE, replyWith, TRANSITION } from "./words.ts";
 
 /** A call of the agent, from its arrival until a caller has its answer. */
 export interface CallInFlight {
@@ -52,12 +52,6 @@ export function replyAgain({ earlier, progress: { reply, isRead } }: AnsweredCal
   if (isRefusal(reply)) return reply;
   const before = isRead ? READ_BEFORE : earlier === undefined ? undefined : RAN_BEFORE;
   return before === undefined ? reply : replyWith(reply, [gatewayPart(before), ...partsOf(reply)]);
-}
-
-/** What an agent reads of a call whose answer no caller waited for. */
-export function newsOf(call: CallInFlight, reply: CallReply): readonly ReplyPart[] {
-  if (call.earlier !== undefined) return lostAnswer(call, reply);
-  return [gatewayPart(`Your earlier call of ${visible(call.tool)} has ended with this result:`), ...partsOf(reply)];
 }
 
 /** One who waits for the answer of a call. */

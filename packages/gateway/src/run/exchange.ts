@@ -4,7 +4,6 @@ import { messageOf } from "@sluice/core/runtime";
 import { AGENT_GONE } from "@sluice/stages/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import {
-  type AnsweredCall,
   type Caller,
   type CallFacts,
   type CallInFlight,
@@ -13,16 +12,16 @@ import {
   keyOfCall,
   newCall,
   newCaller,
-  newsOf,
   passApproval,
   replyAgain,
   withdraw,
 } from "./call-in-flight.ts";
 import type { AgentCall, CallReply, OpenQuestion, PendingCall, ReplyPart } from "./gateway-run-types.ts";
+import { News } from "./news.ts";
 import { createOpenQuestions, type OpenQuestions } from "./open-questions.ts";
 import { createOpenTurns, type OpenTurns } from "./open-turns.ts";
 import { callOfState, type Phase, phaseOf, type WorkTools } from "./phase.ts";
-import { type EarlierCall, isRefusal, type RecordedCallPlace } from "./recorded-calls.ts";
+import type { EarlierCall, RecordedCallPlace } from "./recorded-calls.ts";
 import { createThreads, readOn, type Thread } from "./transcripts.ts";
 import {
   CALLER_LEFT,
@@ -36,7 +35,6 @@ import {
   NOT_RUN,
   otherPhaseText,
   partsOf,
-  phaseText,
   RAN_BEFORE,
   READ_FIRST,
   replyOf,
@@ -81,12 +79,7 @@ export class Exchange {
   readonly #queue: CallInFlight[] = [];
   /** The calls that the run has, by their ids in the transcript. */
   readonly #given = new Map<string, CallInFlight>();
-  /** What the agent has to read with its next answer. */
-  readonly #notices: ReplyPart[] = [];
-  #phase: Phase | undefined;
-  #isPhaseRead = true;
-  /** Whether part of the news is a message of a person, or that the phase has changed. */
-  #mustRead = false;
+  readonly #news = new News(this.#given);
   #end: CallReply | undefined;
   #isReleased = false;
   #pumping = false;
@@ -107,41 +100,19 @@ export class Exchange {
   }
 
   get view(): ExchangeView {
-    return { phase: this.#phase, isOpen: !this.#turns.isEmpty, waiting: this.#requests.first() };
+    return { phase: this.#news.phase, isOpen: !this.#turns.isEmpty, waiting: this.#requests.first() };
   }
 
   /** What the agent has not read yet, which counts as read from now on. */
   takeNews(): readonly ReplyPart[] {
-    const answers = this.#unread().flatMap((call) => {
-      call.progress.isRead = true;
-      // Made again, a call that was refused is asked about again.
-      if (isRefusal(call.progress.reply)) this.#given.delete(call.id);
-      return newsOf(call, call.progress.reply);
-    });
-    const phase = this.#isPhaseRead || this.#phase === undefined ? [] : [gatewayPart(phaseText(this.#phase))];
-    this.#isPhaseRead = true;
-    this.#mustRead = false;
-    return [...answers, ...this.#notices.splice(0), ...phase];
-  }
-
-  /** The calls that ended while no caller waited for them, and whose answers the agent has not read. */
-  #unread(): readonly AnsweredCall[] {
-    return [...this.#given.values()]
-      .filter(isAnswered)
-      .filter(({ caller, progress }) => caller === undefined && !progress.isRead);
-  }
-
-  /** Only the main agent reads the news: another one would not bring it all of them. */
-  #withNews(reply: CallReply, { agent }: Pick<Caller, "agent">): CallReply {
-    const news = agent === undefined ? this.takeNews() : [];
-    return news.length === 0 ? reply : replyWith(reply, [...partsOf(reply), ...news]);
+    return this.#news.take();
   }
 
   call(made: AgentCall): PendingCall {
     const caller = newCaller(made.agent);
     if (this.#end !== undefined) {
       if (this.#isReleased && made.native === true) caller.allow(made.input);
-      caller.settle(this.#withNews(this.#end, caller));
+      caller.settle(this.#news.with(this.#end, caller));
       return caller.pending;
     }
     const same = [...this.#given.values()].find(
@@ -177,29 +148,20 @@ export class Exchange {
   /** The next calls of the agent, for the model of a state. */
   async next(turn: AgentTurn): Promise<TurnCalls> {
     const thread = this.#threadOf(turn);
-    const texts = this.#read(thread, turn.prompt);
-    this.#notices.push(...texts);
+    const saysMore = this.#read(thread, turn.prompt);
     const workTools = turn.tools.filter(({ name }) => this.#options.workTools().has(name));
     await this.#settleOthers(thread);
     if (thread.isNew) {
       thread.isNew = false;
-      this.#forgetRead();
-      this.#isPhaseRead = false;
-      this.#mustRead ||= this.#phase !== undefined;
       thread.phase = phaseOf(turn, this.#options.workTools());
-    } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0)
-      this.#notices.push(gatewayPart(LAST_TURN));
+      this.#news.enter(thread.phase, true);
+    } else {
+      if (workTools.length === 0 && thread.worksWithTools && !saysMore) this.#news.add([gatewayPart(LAST_TURN)]);
+      if (thread.phase !== undefined) this.#news.enter(thread.phase, false);
+    }
     thread.worksWithTools = workTools.length > 0;
-    // After an interrupt, a state continues that was entered before.
-    this.#phase = thread.phase;
     this.#passResults();
     return await this.#turns.open({ ...turn, thread });
-  }
-
-  /** What the agent has read answers the same call once more, until the next phase: calls of a batch may come in any order. */
-  #forgetRead(): void {
-    for (const call of [...this.#given.values()].filter(isAnswered))
-      if (call.progress.isRead) this.#given.delete(call.id);
   }
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
@@ -272,13 +234,12 @@ export class Exchange {
   async end(reply: CallReply, isReleased = false): Promise<void> {
     this.#end = reply;
     this.#isReleased = isReleased;
-    // It ended with the run.
-    this.#isPhaseRead = true;
+    this.#news.end();
     const ended = [...this.#given.values()];
     for (const call of [...ended, ...this.#queue.splice(0)]) {
       const own = ended.includes(call) ? await this.#recordedReply(call) : undefined;
       const all = own === undefined ? reply : replyWith(own, [...partsOf(own), gatewayPart(reply.text)]);
-      this.#settle(call, call.caller === undefined ? all : this.#withNews(all, call.caller));
+      this.#settle(call, call.caller === undefined ? all : this.#news.with(all, call.caller));
     }
     this.#options.onPhase();
   }
@@ -362,25 +323,27 @@ export class Exchange {
   /** Answers a caller whose call takes longer. The same call made again takes the answer. */
   #park(call: CallInFlight, caller: Caller, reply: CallReply): void {
     delete call.caller;
-    caller.settle(this.#withNews(reply, caller));
+    caller.settle(this.#news.with(reply, caller));
     const at = this.#queue.indexOf(call);
     // A call that the run does not have yet is not the one that was asked about.
     if (at >= 0) this.#queue.splice(at, 1);
   }
 
-  /** Answers the calls whose results the transcript has now. Returns what it says to the agent besides. */
-  #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly ReplyPart[] {
-    return readOn(thread, prompt).flatMap((part): readonly ReplyPart[] => {
+  /** Collects the results that the transcript has now. Returns whether it says more than that. */
+  #read(thread: Thread, prompt: LanguageModelV4Prompt): boolean {
+    let saysMore = false;
+    for (const part of readOn(thread, prompt)) {
       if (part.kind === "message") {
-        this.#mustRead = true;
-        return [gatewayPart(part.text)];
+        this.#news.says(part.text);
+        saysMore = true;
+        continue;
       }
       const { callId, tool, index, reply } = part;
       const call = this.#given.get(callId) ?? (thread.isNew ? this.#earlierAt(thread, index) : undefined);
-      if (call === undefined) return thread.isNew ? lostAnswer({ tool }, reply) : [];
-      this.#results.push({ call, reply });
-      return [];
-    });
+      if (call !== undefined) this.#results.push({ call, reply });
+      else if (thread.isNew) this.#news.add(lostAnswer({ tool }, reply));
+    }
+    return saysMore;
   }
 
   /** A call of the last turn that an earlier process recorded. */
@@ -408,7 +371,7 @@ export class Exchange {
     for (const { call, reply } of others) this.#settle(call, reply);
     // Of a call that its own program runs, the agent reads only a refusal.
     const last = awaited.findLast(({ call }) => call.native !== true);
-    const texts = last === undefined ? [] : this.takeNews();
+    const texts = last === undefined ? [] : this.#news.take();
     for (const one of awaited) {
       const before = one.call.earlier === undefined ? [] : [gatewayPart(RAN_BEFORE)];
       const parts = [...before, ...partsOf(one.reply), ...(one === last ? texts : [])];
@@ -457,7 +420,7 @@ export class Exchange {
     if (turn === undefined || this.#queue.length === 0) return;
     this.#refuseUnread();
     if (this.#queue.length === 0) return;
-    this.#noteRefusals();
+    this.#news.noteRefusals();
     const calls: { id: string; tool: string; input: Json }[] = [];
     const { thread } = turn;
     while (this.#queue.length > 0) {
@@ -481,25 +444,13 @@ export class Exchange {
     this.#options.onPhase();
   }
 
-  /** Refusals have changed nothing, so another call runs before the agent reads them. Until the next one, they answer the same call. */
-  #noteRefusals(): void {
-    for (const call of [...this.#given.values()].filter(isAnswered)) {
-      const { reply, isRead } = call.progress;
-      if (!isRefusal(reply)) continue;
-      if (isRead) this.#given.delete(call.id);
-      else this.#notices.push(...newsOf(call, reply));
-      call.progress.isRead = true;
-    }
-  }
-
   /** An agent reads what its earlier calls did, and what a person says, before another call of it runs. */
   #refuseUnread(): void {
-    const isUnread = this.#unread().some(({ progress }) => !isRefusal(progress.reply));
     const isMain = ({ caller }: CallInFlight): boolean => caller?.agent === undefined;
-    const refused = this.#queue.filter((call) => isUnread || (this.#mustRead && isMain(call)));
+    const refused = this.#queue.filter((call) => this.#news.hasResults || (this.#news.hasWords && isMain(call)));
     if (refused.length === 0) return;
     const first = gatewayReply("read_first", READ_FIRST);
-    const parts = refused.some(isMain) ? [...partsOf(first), ...this.takeNews()] : [];
+    const parts = refused.some(isMain) ? [...partsOf(first), ...this.#news.take()] : [];
     for (const call of refused) {
       this.#queue.splice(this.#queue.indexOf(call), 1);
       if (!isMain(call)) {
