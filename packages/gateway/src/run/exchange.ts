@@ -235,9 +235,9 @@ export class Exchange {
     this.#end = reply;
     this.#isReleased = isReleased;
     this.#news.end();
-    const ended = [...this.#given.values()];
-    for (const call of [...ended, ...this.#queue.splice(0)]) {
-      const own = ended.includes(call) ? await this.#recordedReply(call) : undefined;
+    const begun = [...this.#given.values()].filter((call) => !isAnswered(call));
+    for (const call of [...begun, ...this.#queue.splice(0)]) {
+      const own = begun.includes(call) ? await this.#recordedReply(call) : undefined;
       const all = own === undefined ? reply : replyWith(own, [...partsOf(own), gatewayPart(reply.text)]);
       this.#settle(call, call.caller === undefined ? all : this.#news.with(all, call.caller));
     }
