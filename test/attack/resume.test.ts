@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { AllowedTool, Json, Tool } from "@sluice/core";
 import { createHost, createMemoryJournals, verifyJournal } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
-import type { RunHandle, RunResult, SessionOptions } from "@sluice/stages";
+import { type RunHandle, type RunResult, type SessionOptions, scriptedModel } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { approving, bash, type Call, eventData, read, type Scene, scene, write } from "../support/attack.ts";
 import { soon } from "../support/people-kit.ts";
@@ -163,6 +163,54 @@ test("a tool whose effect is another one: never gets what was granted, in the en
     });
     expect(() => here.text("new.txt")).toThrow();
   }
+});
+
+test("a tool that only read when two of its calls were asked about, and writes since: never runs them side by side", async () => {
+  const here = scene();
+  const ran: string[] = [];
+  const model = () =>
+    scriptedModel({
+      stages: {
+        work: [
+          { calls: ["a", "b"].map((to) => ({ tool: "Own", input: { to } })) },
+          { calls: [{ tool: "finish", input: { text: "done" } }] },
+        ],
+      },
+    });
+  const live = (effect: "read" | "write", more: Pick<SessionOptions, "wait" | "interactors">): TestSession =>
+    session({
+      ...{ cwd: here.root, model: model(), host: () => sqliteHost(here.path(".sluice/store")), ...more },
+      tools: [tool("Own", { effect, execute: async () => ({ ok: true, output: ran.push(effect) }) })],
+    });
+  const first = live("read", { wait: true });
+  const handle = first.start(pipelineOf(["Read"]), { task: "x" });
+  await soon(async () => (await first.host.requests(handle.runId)).length === 2);
+  await handle.suspend();
+  await first.close();
+  const second = live("write", { interactors: [approving()] });
+  const { status } = await second.resume(pipelineOf(["Read"]), handle.runId, { allowChanged: true });
+  expect([status, ran]).toEqual(["completed", []]);
+  await second.close();
+});
+
+test("a tool that was gone in one life, which a person allowed: never returns as another one", async () => {
+  const here = scene();
+  const own = (input: object): Life => ({
+    allowedTools: ["Read", { tool: "Own", optional: true }],
+    tools: [tool("Own", { input: { type: "object", ...input } })],
+  });
+  const calls = [["Own", {}], write("a.txt"), write("b.txt")] as const;
+  const runId = await suspended(here, calls, own({}));
+  await answer(here, runId, "deny");
+  const without = { ...own({}), tools: [] };
+  const second = process(here, calls, { ...without, wait: true });
+  await expect(second.resume(pipelineOf(without.allowedTools), runId)).rejects.toMatchObject({ code: "tools_changed" });
+  const handle = second.resume(pipelineOf(without.allowedTools), runId, { allowChanged: true });
+  await soon(async () => (await second.host.requests(runId)).length > 0);
+  await handle.suspend();
+  await second.close();
+  await expect(resumed(here, runId, calls, own({ required: ["x"] }))).rejects.toMatchObject({ code: "tools_changed" });
+  expect((await resumed(here, runId, calls, without)).result.status).toBe("completed");
 });
 
 test("a tool with another schema: never gets what was granted outside of the envelope, nor does one in place of a built-in tool", async () => {

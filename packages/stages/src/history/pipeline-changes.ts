@@ -120,7 +120,7 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
         facts = { ...data, ...(isJsonObject(data.originalPipeline) ? data.originalPipeline : {}) };
       // A fork copies the records of its original run, including those of its changed pipelines.
       const changed = type === "run.forked" || continued.has(record.incarnation) ? data.changed : undefined;
-      if (isJsonObject(changed)) facts = { ...facts, ...changed };
+      if (isJsonObject(changed)) facts = { ...facts, ...changed, tools: withGone(toolsIn(facts), toolsIn(changed)) };
       const { tools } = data;
       const isAdded = type === "run.forked" || (type === "run.resumed" && continued.has(record.incarnation));
       if (!isAdded || !Array.isArray(tools)) continue;
@@ -138,6 +138,7 @@ export function addedTools(recorded: JsonObject, now: JsonObject): JsonObject {
     const effect = textAt(was ?? null, "effect");
     return (
       was === undefined ||
+      field(was, "isGone") === true ||
       field(was, "digest") !== field(tool, "digest") ||
       !["", textAt(tool, "effect")].includes(effect)
     );
@@ -155,6 +156,13 @@ function withAdded(recorded: readonly Json[], added: readonly Json[]): readonly 
     tools.set(name, was === undefined || field(was, "isLater") === true ? { ...tool, isLater: true } : tool);
   }
   return [...tools.values()];
+}
+
+/** The tools of an allowed change, and those that are missing in it: one that returns has to be what it was. */
+function withGone(recorded: readonly Json[], now: readonly Json[]): readonly Json[] {
+  const tools = byName(now);
+  const gone = recorded.filter(isJsonObject).filter((tool) => !tools.has(textAt(tool, "name")));
+  return [...now, ...gone.map((tool) => ({ ...tool, isGone: true }))];
 }
 
 function byName(tools: readonly Json[]): Map<string, Json> {
@@ -230,7 +238,7 @@ function toolChanges(
     // Of tools that are not built in. Runs of earlier versions did not record it.
     const effect = textAt(was, "effect");
     if ((builtins.has(name) && effect === "") || !matters(name, field(was, "isLater") === true)) return [];
-    if (tool === undefined) return [`${name} is missing`];
+    if (tool === undefined) return field(was, "isGone") === true ? [] : [`${name} is missing`];
     if (effect !== "" && effect !== tool.effect) return [`${name} has the effect ${tool.effect} instead of ${effect}`];
     return tool.schemaDigest === field(was, "digest") ? [] : [`${name} has a different schema`];
   });

@@ -251,7 +251,9 @@ function executableCalls(of: ToolCallContext, group: readonly DecidedCall[]): re
     if (verdict.kind !== "approved") return [];
     const tool = of.policy.tools.get(call.tool);
     const authorize = (): Authorization | Promise<Authorization> =>
-      authorization ?? authorizeRecorded(of, decided, executable.length > 1);
+      executable.length > 1 && tool?.effect !== "read"
+        ? changedBeside(of, decided)
+        : (authorization ?? authorizeRecorded(of, decided));
     const counted = edits === undefined ? {} : { edits };
     return [
       { call, by: verdict.by, subjects, ...counted, tool, authorize, ...(intent === undefined ? {} : { intent }) },
@@ -260,19 +262,16 @@ function executableCalls(of: ToolCallContext, group: readonly DecidedCall[]): re
   return executable;
 }
 
+/** A call of a tool that only read when it was decided together with others, and does not any more. */
+function changedBeside({ policy }: ToolCallContext, { call, verdict }: DecidedCall): Authorization {
+  const why = "its tool changed since it was decided: it may not run beside others";
+  const output = denial("limit", call.tool, why, policy.alternatives);
+  return { kind: "deny", cause: "limit", output, subjects: verdict.subjects };
+}
+
 /** Decides again about a call that an earlier process approved and did not begin. */
-async function authorizeRecorded(of: ToolCallContext, decided: DecidedCall, beside: boolean): Promise<Authorization> {
+async function authorizeRecorded(of: ToolCallContext, decided: DecidedCall): Promise<Authorization> {
   const { call, verdict, usage, asked } = decided;
-  const { tools, alternatives } = of.policy;
-  if (beside && tools.get(call.tool)?.effect !== "read") {
-    const output = denial(
-      "limit",
-      call.tool,
-      "its tool changed since it was approved: it may not run beside others",
-      alternatives,
-    );
-    return { kind: "deny", cause: "limit", output, subjects: verdict.subjects };
-  }
   const earlier = earlierVerdict(verdict);
   if (earlier !== undefined) return await authorizeCall(call, { ...of.policy, usage }, earlier);
   return await authorizeGranted(of, decided, asked ?? NOBODY_ASKED, undefined);
