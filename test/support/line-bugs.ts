@@ -337,8 +337,8 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "writes-run-beside-others",
     file: RUN_CALLS,
-    find: 'if (beside && tools.get(call.tool)?.effect !== "read") {',
-    replace: "if (beside && tools.size === 0) {",
+    find: 'executable.length > 1 && tool?.effect !== "read"',
+    replace: "executable.length > 1 && of.policy.tools.size === 0",
     tests: APPROVED_BEFORE,
   },
   {
