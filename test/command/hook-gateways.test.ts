@@ -128,7 +128,7 @@ test("a gateway takes the place of one that was killed", async () => {
 test("a gateway that ends leaves the hooks of another one in place", async () => {
   const here = await hookedDesk();
   const first = await serving(here);
-  // Whoever removes the hooks ends what the first gateway answers.
+  // Removing the hooks removes the file of the first gateway.
   await here.sluice(["hook", "remove", "claude", "--yes"]);
   await here.sluice(["hook", "install", "claude", "--when-idle", "allow", "--yes"]);
   await serving(here);

@@ -492,8 +492,8 @@ describe.skipIf(!isThere).each(wallUsers())(
       const third = await run(`mv vendor/far/moved vendor/far/new; ${enter}`, WRITES);
       expect(third.end.movedAway).toMatchObject([{ path: join(world.root, "vendor/far/new/.git") }]);
       // Without what this process has seen.
-      const anew = await walled(user, world);
-      const { end } = await anew("mkdir node_modules; mv many node_modules; git init -q vendor/far/made", WRITES);
+      const unaware = await walled(user, world);
+      const { end } = await unaware("mkdir node_modules; mv many node_modules; git init -q vendor/far/made", WRITES);
       expect(end.movedAway).toMatchObject([{ path: join(world.root, "vendor/far/made/.git") }]);
     });
 

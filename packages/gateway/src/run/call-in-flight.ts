@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { field, type Json } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall } from "./gateway-run-types.ts";
-import { isRefusal, type RecordedCallPlace } from "./recorded-calls.ts";
+import type { RecordedCallPlace } from "./recorded-calls.ts";
 import type { Thread } from "./transcripts.ts";
-import { gatewayPart, partsOf, RAN_BEFORE, READ_BEFORE, replyWith, TRANSITION } from "./words.ts";
+import { gatewayPart, isRefusal, partsOf, RAN_BEFORE, READ_BEFORE, replyWith, TRANSITION } from "./words.ts";
 
 /** A call of the agent, from its arrival until a caller has its answer. */
 export interface CallInFlight {

@@ -272,8 +272,11 @@ export class Exchange {
     };
     again();
     const leave = (): void => this.#left(call, caller);
-    if (signal?.aborted === true) leave();
-    else signal?.addEventListener("abort", leave, { once: true });
+    if (signal?.aborted === true) {
+      leave();
+      return;
+    }
+    signal?.addEventListener("abort", leave, { once: true });
     if (isAnswered(call)) this.#settle(call, replyAgain(call));
     else if (this.#isHeld(call)) this.#parkHeld(call, caller);
     else passApproval(call);
@@ -364,11 +367,8 @@ export class Exchange {
 
   #passResults(): void {
     const results = this.#results.splice(0);
-    const [awaited, others] = [
-      results.filter(({ call }) => call.caller !== undefined),
-      results.filter(({ call }) => call.caller === undefined),
-    ];
-    for (const { call, reply } of others) this.#settle(call, reply);
+    for (const { call, reply } of results) if (call.caller === undefined) this.#settle(call, reply);
+    const awaited = results.filter(({ call }) => call.caller !== undefined);
     // Of a call that its own program runs, the agent reads only a refusal.
     const last = awaited.findLast(({ call }) => call.native !== true);
     const texts = last === undefined ? [] : this.#news.take();
@@ -447,17 +447,15 @@ export class Exchange {
   /** An agent reads what its earlier calls did, and what a person says, before another call of it runs. */
   #refuseUnread(): void {
     const isMain = ({ caller }: CallInFlight): boolean => caller?.agent === undefined;
-    const refused = this.#queue.filter((call) => this.#news.hasResults || (this.#news.hasWords && isMain(call)));
+    const { hasResults, hasWords } = this.#news;
+    const refused = this.#queue.filter((call) => hasResults || (hasWords && isMain(call)));
     if (refused.length === 0) return;
     const first = gatewayReply("read_first", READ_FIRST);
     const parts = refused.some(isMain) ? [...partsOf(first), ...this.#news.take()] : [];
     for (const call of refused) {
       this.#queue.splice(this.#queue.indexOf(call), 1);
-      if (!isMain(call)) {
-        this.#settle(call, gatewayReply("read_first", MAIN_READS_FIRST));
-        continue;
-      }
-      this.#settle(call, replyWith(first, parts));
+      this.#settle(call, isMain(call) ? replyWith(first, parts) : gatewayReply("read_first", MAIN_READS_FIRST));
+      if (!isMain(call)) continue;
       // Made once more, it is a call of its own.
       const same = [...this.#given.values()].find((one) => isAnswered(one) && this.#isSame(one, call));
       if (same !== undefined) this.#given.delete(same.id);

@@ -2,8 +2,7 @@ import { visible } from "@sluice/core/runtime";
 import { type AnsweredCall, type Caller, type CallInFlight, isAnswered } from "./call-in-flight.ts";
 import type { CallReply, ReplyPart } from "./gateway-run-types.ts";
 import type { Phase } from "./phase.ts";
-import { isRefusal } from "./recorded-calls.ts";
-import { gatewayPart, lostAnswer, partsOf, phaseText, replyWith } from "./words.ts";
+import { gatewayPart, isRefusal, lostAnswer, partsOf, phaseText, replyWith } from "./words.ts";
 
 /**
  * What an agent has not read yet: the answers of calls that ended while no caller waited for them, what people say, and the phase that

@@ -5,6 +5,7 @@ import { readEvents } from "@sluice/core/host";
 import { parseAttemptStep, readVerdicts, textField } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { recordedEntries } from "@sluice/stages/runtime";
+import { isRefusal } from "./words.ts";
 
 /** Where a run has a call. */
 export interface RecordedCallPlace {
@@ -53,15 +54,14 @@ export async function recordedResult(
  * read all that happened before. Without those that were refused.
  */
 export async function lastCalls(host: Journals, rootId: string): Promise<readonly LastCall[]> {
-  const over: string[] = [];
+  const over: { readonly runId: string; readonly records: number }[] = [];
   const turns: LastTurn[] = [];
-  for (const { runId } of await host.tree(rootId)) {
-    if ((await host.get(runId))?.end === undefined) turns.push(await lastTurn(host, runId));
-    else over.push(runId);
+  for (const run of await host.tree(rootId)) {
+    if ((await host.get(run.runId))?.end === undefined) turns.push(await lastTurn(host, run.runId));
+    else over.push(run);
   }
   const ended: (LastTurn & { readonly endedAt: number })[] = [];
-  for (const runId of over) {
-    const records = (await host.get(runId))?.records ?? 0;
+  for (const { runId, records } of over) {
     const last = await host.records(runId, records - 1, 1);
     const endedAt = last.flatMap((record) => readEvents(runId, record)).at(-1)?.at ?? 0;
     if (endedAt >= latestReply(turns)) ended.push({ ...(await lastTurn(host, runId)), endedAt });
@@ -116,25 +116,6 @@ function judgedIn({ stepId, value }: JournalRecord, of: TranscriptEntry): readon
   if (executionId !== of.executionId || attempt !== of.attempt || turn !== of.turn) return [];
   return (readVerdicts(value) ?? []).map(({ id }) => id);
 }
-
-/** A refusal has changed nothing, so the call can simply be made again. */
-export function isRefusal({ ok, output }: { readonly ok: boolean; readonly output: Json }): boolean {
-  return !ok && REFUSALS.has(textField(output, "code") ?? "");
-}
-
-const REFUSALS: ReadonlySet<string> = new Set([
-  "call_not_run",
-  "call_refused",
-  "completion_schema_invalid",
-  "interrupted",
-  "invalid_tool_input",
-  "not_repeated",
-  "repeated_call",
-  "tool_call_denied",
-  "transition_rejected",
-  "truncated_call",
-  "unknown_tool",
-]);
 
 interface LatestEntries {
   readonly entries: readonly TranscriptEntry[];

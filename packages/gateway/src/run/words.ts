@@ -53,6 +53,25 @@ export const READ_BEFORE =
   "This is the result of the same call from before. It was not run a second time; make it once more to run it.";
 export const LAST_TURN = "This is the last turn of the phase: only transition ends it.";
 
+/** A refusal has changed nothing, so the call can simply be made again. */
+export function isRefusal({ ok, output }: { readonly ok: boolean; readonly output: Json }): boolean {
+  return !ok && REFUSALS.has(textField(output, "code") ?? "");
+}
+
+const REFUSALS: ReadonlySet<string> = new Set([
+  "call_not_run",
+  "call_refused",
+  "completion_schema_invalid",
+  "interrupted",
+  "invalid_tool_input",
+  "not_repeated",
+  "repeated_call",
+  "tool_call_denied",
+  "transition_rejected",
+  "truncated_call",
+  "unknown_tool",
+]);
+
 /** An answer whose text is its output. */
 export function replyOf(ok: boolean, output: Json): CallReply {
   return { ok, output, text: typeof output === "string" ? output : visibleJson(output) };

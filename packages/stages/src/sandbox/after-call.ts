@@ -166,6 +166,7 @@ export async function moveAway(
   }
   active.delete(before);
   refuseLeft(left);
+  if (faults.length > 1) throw fault("sandbox_failed", faults.map(messageOf).join(" "));
   if (faults.length > 0) throw faults[0];
   return movedAway;
 }

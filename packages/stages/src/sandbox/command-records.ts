@@ -64,7 +64,7 @@ export function callsElsewhere(store: string, root: string): readonly ObeyedBefo
     if (pid === undefined || Number(pid) === process.pid || startOf(Number(pid)) !== start) return [];
     const call = readCall(join(folder, name));
     if (call === undefined || call.root[0] !== root) return [];
-    return [{ marks: keysIn(call), paths: new Map(call.paths), areas: call.tops, ...unchanged(call) }];
+    return [recordedBefore(call, new Map(call.paths), call.tops)];
   });
 }
 
@@ -114,7 +114,7 @@ async function endCall(call: CommandRecord, store: string): Promise<SandboxedExi
   const without = (marks: readonly Mark[]): readonly Mark[] => marks.filter((mark) => !isUsers(mark));
   const paths = new Map(call.paths.filter(([path]) => isOwn(path)));
   const folders = call.repository.filter(isOwn);
-  const before: ObeyedBefore = { marks: keysIn(call), paths, areas, ...unchanged(call) };
+  const before = recordedBefore(call, paths, areas);
   const named = (): readonly Mark[] => (folders.length === 0 ? [] : withFallback(() => namedMarks(root, areas), []));
   const unread = (): readonly string[] => withFallback(() => unreadIndex({ place: root, folders }, areas), []);
   return await moveAway(before, {
@@ -126,12 +126,13 @@ async function endCall(call: CommandRecord, store: string): Promise<SandboxedExi
   });
 }
 
-function unchanged({ since }: CommandRecord): Pick<ObeyedBefore, "readOnly" | "since"> {
-  return { readOnly: [], ...(since === undefined ? {} : { since }) };
-}
-
-function keysIn({ marks }: CommandRecord): ReadonlySet<string> {
-  return new Set(marks.map(([path, identity]) => keyOf({ path, identity })));
+function recordedBefore(
+  { marks, since }: CommandRecord,
+  paths: ObeyedBefore["paths"],
+  areas: readonly string[],
+): ObeyedBefore {
+  const keys = new Set(marks.map(([path, identity]) => keyOf({ path, identity })));
+  return { marks: keys, paths, areas, readOnly: [], ...(since === undefined ? {} : { since }) };
 }
 
 /** Undefined if the call never began, or if another process has ended it. */

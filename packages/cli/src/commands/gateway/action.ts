@@ -20,6 +20,7 @@ import {
   serveStdio,
   startGatewayServer,
 } from "@sluice/gateway";
+import type { ProcessLock } from "@sluice/sqlite";
 import { readSettings, refuseInsideRun, stateFolder } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
 import { ownVersion } from "../../options.ts";
@@ -51,8 +52,9 @@ export async function gateway(context: CommandContext, flags: GatewayFlags): Pro
     throw usageError("--input - cannot be used here: stdin carries the protocol");
   const stopped = Promise.withResolvers<StopSignal>();
   const ignoreSignals = onStopSignal(stopped.resolve);
-  const held = flags.hooks === undefined ? undefined : await holdHooks(flags.hooks, hookedFolder(flags, context));
+  let held: ProcessLock | undefined;
   try {
+    if (flags.hooks !== undefined) held = await holdHooks(flags.hooks, hookedFolder(flags, context));
     return await serveRun(flags, context, stopped.promise);
   } finally {
     held?.release();

@@ -2,12 +2,12 @@ import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path";
 import { field, isJsonObject, type Json, parseJson, SluiceError } from "@sluice/core";
 import { messageOf, sha256 } from "@sluice/core/runtime";
+import { readIfThere } from "./files.ts";
 import type { FileEdit } from "./installation.ts";
 import { HOOK_MARKER } from "./installed-hook.ts";
 import { editJsonText, type JsonEdit, jsonValue, parseJsonText, removeFromJsonText } from "./json-text.ts";
 import { withBlock, withoutBlock } from "./marked-block.ts";
 import { OWN_SERVER } from "./own-server.ts";
-import { readIfThere } from "./read-if-there.ts";
 
 /** A file before and after; undefined where it does not exist. */
 export interface FileChange {

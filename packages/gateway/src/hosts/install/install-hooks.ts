@@ -8,7 +8,7 @@ import {
   type InstallNote,
   installNotes,
 } from "./changes.ts";
-import { removeEmptyFolders } from "./empty-folders.ts";
+import { removeEmptyFolders } from "./files.ts";
 import { type InstallRequest, installation } from "./installation.ts";
 import { hookFolder, removePublished } from "./published-hooks.ts";
 

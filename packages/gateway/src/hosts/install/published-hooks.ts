@@ -4,8 +4,7 @@ import { sha256 } from "@sluice/core/runtime";
 import { boundScript, type LauncherOptions, launcherScript } from "../../hooks/launcher.ts";
 import { opencodePlugin } from "../../hooks/opencode-plugin.ts";
 import type { HostName } from "../../host-names.ts";
-import { removeEmptyFolders } from "./empty-folders.ts";
-import { readIfThere } from "./read-if-there.ts";
+import { readIfThere, removeEmptyFolders } from "./files.ts";
 
 /**
  * The folder in which the gateway of a workspace puts what installed hooks run. It is in the user's state folder: a file in the
