@@ -15,6 +15,7 @@ import {
 } from "@sluice/core";
 import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
+import { handClock } from "../support/hand-clock.ts";
 import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
 import {
   completed,
@@ -82,9 +83,12 @@ interface Scene {
   readonly review?: Act;
   readonly audit?: Act;
   readonly exit?: (state: string) => void;
+  /** The interrupt that `review` handles. */
+  readonly named?: string;
 }
 /** `work` changes files; `review` handles those of src, `audit` those of the lock file. */
-function interrupted({ work: act = changes(["src/a.ts"]), review, audit, exit = () => undefined }: Scene = {}) {
+function interrupted(scene: Scene = {}) {
+  const { work: act = changes(["src/a.ts"]), review, audit, exit = () => undefined, named = "REVIEW" } = scene;
   const handler = (own: Act | undefined, name: string): State<Json, unknown> =>
     work<Json, unknown>({
       act: own ?? (({ ctx }) => completed(json({ handled: ctx.input, by: name }))),
@@ -95,7 +99,7 @@ function interrupted({ work: act = changes(["src/a.ts"]), review, audit, exit = 
     input,
     context: {},
     interrupts: {
-      REVIEW: { files: "src/**", target: "review" },
+      [named]: { files: "src/**", target: "review" },
       AUDIT: { files: "*.lock", target: "audit" },
     },
     stages: {
@@ -498,6 +502,41 @@ test("a run that is cancelled while a handler works ends all of it as cancelled,
   expect(result).toMatchObject({ status: "cancelled", error: { code: "cancelled" } });
   expect(executionsOf(result.stages)).toEqual(["review#1 cancelled", "work#1 cancelled"]);
   expect(exits).toEqual(["review", "work"]);
+});
+
+describe("an interrupt that the pipeline lost after a call had started it", () => {
+  const twice = { work: changes(["src/a.ts", "x.lock"]) };
+  const without = interrupted({ ...twice, named: "RENAMED" });
+  /** A run whose store fails at a step, and what becomes of it with each pipeline. */
+  async function stopped(step: RegExp) {
+    const memory = createMemoryJournals();
+    const clock = handClock();
+    const before = session({ ...options(), clock, host: createHost(failingAt(memory.connect(), step), { clock }) });
+    const run = before.start(interrupted(twice), {});
+    await expect(run).rejects.toMatchObject({ code: "store_io" });
+    await before.host.close();
+    const after = session({ ...options(), clock, host: createHost(memory.connect(), { clock }) });
+    return {
+      events: () => eventsOf(after.host, run.runId),
+      resume: async (of: typeof without) => await after.resume(of, run.runId, { allowChanged: true }),
+    };
+  }
+
+  test("is left out, and the other ones are handled", async () => {
+    const { resume, events } = await stopped(/\/interrupt\/0/);
+    const result = await resume(without);
+    expect(executionsOf(result.stages)).toEqual(["audit#1 completed", "work#1 completed"]);
+    expect(dataOf(await events(), "interrupt.started")).toEqual([
+      { interrupt: "AUDIT", files: ["x.lock"], to: "audit" },
+    ]);
+  });
+
+  test("does not give its recorded handler to another one: the run continues with the old pipeline", async () => {
+    const { resume } = await stopped(/\/interrupt\/1/);
+    await expect(resume(without)).rejects.toMatchObject({ code: "journal_mismatch" });
+    const result = await resume(interrupted(twice));
+    expect(executionsOf(result.stages)).toEqual(["review#1 completed", "audit#1 completed", "work#1 completed"]);
+  });
 });
 
 describe("an interrupted run that is killed before any record", () => {

@@ -56,10 +56,8 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
 
 /** Runs the handlers of what the calls of the execution before this one started, which a person interrupted. */
 async function handleMissed(attempt: Attempt, missed: readonly MatchedInterrupt[]): Promise<void> {
-  const { detours, interrupts } = attempt.execution;
+  const { detours } = attempt.execution;
   for (const one of missed) {
-    // The pipeline may have changed since.
-    if (!interrupts.some(({ name }) => name === one.interrupt)) continue;
     if (cancelReason(detours.signal) !== undefined) {
       attempt.missed.push(one);
       continue;

@@ -87,13 +87,17 @@ function mayHaveChangedAny({ subjects, outcome, changed, isUnknown, writesNothin
   return hasNoReport && !(subjects.length > 0 && subjects.every(({ kind }) => kind === "path"));
 }
 
-/** Runs the handler of an interrupt. Undefined if it did not return. `number` counts those of the attempt, from 0. */
+/**
+ * Runs the handler of an interrupt. Undefined if it did not return, or if a changed pipeline has no such interrupt.
+ * `number` counts those of the attempt, from 0.
+ */
 export async function handleInterrupt(
   { attempt }: { readonly attempt: Attempt },
   { interrupt, files }: MatchedInterrupt,
   number: number,
 ): Promise<HandledInterrupt | undefined> {
   const { execution, journal, slot } = attempt;
+  if (!execution.interrupts.some(({ name }) => name === interrupt)) return undefined;
   const [path = ""] = files;
   const input: MachineInput = { kind: "interrupt", name: interrupt, path, files };
   const decide = async (step: StepCall): Promise<NextDecision> => {
