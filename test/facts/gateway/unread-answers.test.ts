@@ -42,6 +42,7 @@ async function opened(of: unknown = DOCUMENT) {
   const tools = [
     tool("Look", { effect: "read", execute: async () => ({ ok: true, output: "looked" }) }),
     tool("Count", { execute: async () => ({ ok: true, output: `counted ${counted.push("one")}` }) }),
+    tool("Peek", { effect: "read", execute: async () => ({ ok: true, output: "peeked" }) }),
     tool("Danger", { execute: async () => ({ ok: true, output: "danger ran" }) }),
   ];
   const open = (resume?: string): GatewayRun =>
@@ -139,6 +140,29 @@ describe("a call that ended while its agent did not wait for it", () => {
     expect(again.text).toContain("never");
     expect(await host.requests()).toEqual([]);
   });
+
+  test.each<[string, Json]>([
+    ["Danger", {}],
+    ["Peek", {}],
+    ["transition", { event: "NEXT", data: { rationale: "ready" } }],
+  ])(
+    "and was denied answers the repeated call of %s after a restart, and the next one asks again",
+    async (name, input) => {
+      const { host, open, first, parked } = await opened();
+      await parked(first, [name, input]);
+      const [request] = await host.requests();
+      if (request === undefined) throw new Error("nothing is asked");
+      await first.answer(request, { kind: "deny", reason: "never" }, "test");
+      await until(() => first.now().status === "working");
+      await first.close();
+      const second = open(first.runId);
+      const again = await ask(second, name, input);
+      expect(again.text).toMatch(/^This is the answer to the same call from before[\s\S]*never/);
+      expect(await host.requests()).toEqual([]);
+      await parked(second, [name, input]);
+      expect(await host.requests()).toHaveLength(1);
+    },
+  );
 
   test("and was a transition does not complete the next phase as well", async () => {
     const { host, first, parked, approved } = await opened();
@@ -363,43 +387,63 @@ describe("an agent whose own program runs its calls", () => {
   });
 });
 
-test("a client whose form stays open longer than its call waits gets all that the agent has to read", async () => {
-  const { clock, host, first } = await opened();
-  const server = await gateway(first, { elicitation: "approve", patienceMs: PATIENCE });
-  const closes = Promise.withResolvers<void>();
-  let forms = 0;
-  const client = await connect("client 2, handshake, HTTP", server, {
-    onForm: async () => {
-      forms += 1;
-      if (forms === 1) return { action: "accept", content: { decision: "leave it open" } };
-      await closes.promise;
-      return { action: "accept", content: { decision: "deny" } };
-    },
-  });
-  /** Turns the clock until a call is answered, or until its form has been open for long enough. */
-  const waited = async (isOver: () => boolean): Promise<void> =>
-    await until(() => {
-      clock.turn(PATIENCE);
-      return isOver();
+describe("a client whose form stays open longer than its call waits", () => {
+  /** A call was denied while its client waited for no answer; the form about the next one stays open. */
+  async function withForm() {
+    const { clock, host, first } = await opened();
+    const server = await gateway(first, { elicitation: "approve", patienceMs: PATIENCE });
+    const closes = Promise.withResolvers<void>();
+    let forms = 0;
+    const client = await connect("client 2, handshake, HTTP", server, {
+      onForm: async () => {
+        forms += 1;
+        if (forms === 1) return { action: "accept", content: { decision: "leave it open" } };
+        await closes.promise;
+        return { action: "accept", content: { decision: "deny" } };
+      },
     });
-  let answers = 0;
-  const asked = async (n: number) =>
-    await client.call("Danger", { n }).finally(() => {
+    let answers = 0;
+    const left = client.call("Danger", { n: 1 }).finally(() => {
       answers += 1;
     });
-  const left = asked(1);
-  await waited(() => answers === 1);
-  await left;
-  const [request] = await host.requests();
-  if (request === undefined) throw new Error("nothing is asked");
-  await first.answer(request, { kind: "deny", reason: "never" }, "test");
-  await until(() => first.now().status === "working");
-  const denied = asked(2);
-  let turns = 0;
-  await waited(() => {
-    turns += forms === 2 ? 1 : 0;
-    return turns > 3;
+    await until(() => {
+      clock.turn(PATIENCE);
+      return answers === 1;
+    });
+    await left;
+    const [request] = await host.requests();
+    if (request === undefined) throw new Error("nothing is asked");
+    await first.answer(request, { kind: "deny", reason: "never" }, "test");
+    await until(() => first.now().status === "working");
+    const gaveUp = new AbortController();
+    const asked = client.call("Danger", { n: 2 }, { signal: gaveUp.signal });
+    let turns = 0;
+    await until(() => {
+      clock.turn(PATIENCE);
+      turns += forms === 2 ? 1 : 0;
+      return turns > 3;
+    });
+    return { clock, client, asked, gaveUp, closes };
+  }
+
+  test("gets all that the agent has to read", async () => {
+    const { asked, closes } = await withForm();
+    closes.resolve();
+    expect((await asked).text).toContain("never");
   });
-  closes.resolve();
-  expect((await denied).text).toContain("never");
+
+  test("and gives up then leaves to the next answer what the agent has to read", async () => {
+    const { clock, client, asked, gaveUp } = await withForm();
+    gaveUp.abort();
+    await expect(asked).rejects.toThrow("abort");
+    let isOver = false;
+    const next = client.call("Look").finally(() => {
+      isOver = true;
+    });
+    await until(() => {
+      clock.turn(PATIENCE);
+      return isOver;
+    });
+    expect((await next).text).toContain("never");
+  });
 });

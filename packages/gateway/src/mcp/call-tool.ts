@@ -8,8 +8,8 @@ import {
 } from "@modelcontextprotocol/server";
 import { type Clock, field, isJsonObject } from "@sluice/core";
 import { toJsonValue, visible } from "@sluice/core/runtime";
-import type { AgentCall, CallReply, GatewayRun, OpenQuestion, PhaseNow, ReplyPart } from "../run/gateway-run-types.ts";
-import { CALLER_LEFT, GET_STATE, partsOf, replyWith } from "../run/words.ts";
+import type { AgentCall, CallReply, GatewayRun, OpenQuestion, PhaseNow } from "../run/gateway-run-types.ts";
+import { CALLER_LEFT, GET_STATE, partsOf } from "../run/words.ts";
 import type { GrantQuestions } from "./grant-question.ts";
 import { argumentsDigest, type QuestionFacts } from "./question-state.ts";
 
@@ -52,46 +52,38 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     client: CallingClient,
     signal: AbortSignal,
   ): Promise<CallToolResult | InputRequiredResult> => {
-    /** What came with answers that the client does not get, because its form was still open. */
-    const news: ReplyPart[] = [];
-    const resultWithNews = (reply: CallReply): CallToolResult =>
-      resultOf(news.length === 0 ? reply : replyWith(reply, [...partsOf(reply), ...news]), structured);
-    for (;;) {
-      // The run continues an abandoned call; the same call made again attaches to it.
-      const abandoned = new AbortController();
-      const pending = run.call({ ...call, patienceMs, signal: AbortSignal.any([signal, abandoned.signal]) });
-      // Reading the state waits for no person.
-      const asks = client.asks !== "never" && call.tool !== GET_STATE;
-      const askable = asks ? firstToAsk(run, questions) : undefined;
-      const ended = pending.answer.then((reply) => ({ reply, question: undefined }));
-      const first = await Promise.race([
-        ended,
-        ...(askable === undefined ? [] : [askable.promise.then((question) => ({ question, reply: undefined }))]),
-      ]);
-      askable?.stop();
-      const { question } = first;
-      if (question === undefined) return resultWithNews(first.reply);
+    /** The request that the client's form shows now. */
+    let shown: OpenQuestion | undefined;
+    // The run continues an abandoned call; the same call made again attaches to it.
+    const abandoned = new AbortController();
+    const { answer } = run.call({
+      ...call,
+      patienceMs,
+      signal: AbortSignal.any([signal, abandoned.signal]),
+      asking: () => shown,
+    });
+    const ended = answer.then(() => undefined);
+    // Reading the state waits for no person.
+    while (client.asks !== "never" && call.tool !== GET_STATE) {
+      const askable = firstToAsk(run, questions);
+      const question = await Promise.race([ended, askable.promise]);
+      askable.stop();
+      if (question === undefined) break;
       if (client.asks === "by_result") {
         abandoned.abort();
         // An answer that was given before would be lost here: the repeated call would be a new one.
-        const { reply } = await ended;
+        const reply = await answer;
         const isAbandoned = field(reply.output, "code") === CALLER_LEFT.code;
-        return isAbandoned ? await questions.byResult(question, call) : resultWithNews(reply);
+        return isAbandoned ? await questions.byResult(question, call) : resultOf(reply, structured);
       }
+      shown = question;
       const closed = new AbortController();
-      const asking = questions.byRequest(question, ctx, client.label, AbortSignal.any([signal, closed.signal]));
-      const isAsked = asking.then(() => true);
-      const { reply } = await ended;
-      const isOver = await Promise.race([isAsked, Promise.resolve(false)]);
-      if (reply.waiting?.requestId !== question.requestId || isOver) {
-        closed.abort();
-        return resultWithNews(reply);
-      }
-      // The first part says that the request is open.
-      news.push(...partsOf(reply).slice(1));
-      // The person may still be at the form: the answer to the call waits for theirs.
-      await asking;
+      const form = questions.byRequest(question, ctx, client.label, AbortSignal.any([signal, closed.signal]));
+      await Promise.race([ended, form]);
+      closed.abort();
+      shown = undefined;
     }
+    return resultOf(await answer, structured);
   };
 
   return {

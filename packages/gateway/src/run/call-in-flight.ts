@@ -1,10 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { field, type Json } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
-import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall } from "./gateway-run-types.ts";
+import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall, ReplyPart } from "./gateway-run-types.ts";
 import type { RecordedCallPlace } from "./recorded-calls.ts";
 import type { Thread } from "./transcripts.ts";
-import { gatewayPart, isRefusal, partsOf, RAN_BEFORE, READ_BEFORE, replyWith, TRANSITION } from "./words.ts";
+import {
+  gatewayPart,
+  isRefusal,
+  partsOf,
+  RAN_BEFORE,
+  READ_BEFORE,
+  REFUSED_BEFORE,
+  replyWith,
+  TRANSITION,
+} from "./words.ts";
 
 /** A call of the agent, from its arrival until a caller has its answer. */
 export interface CallInFlight {
@@ -48,10 +57,16 @@ export function isAnswered(call: CallInFlight): call is AnsweredCall {
 }
 
 /** The answer to a call that is made again after it has ended. */
-export function replyAgain({ earlier, progress: { reply, isRead } }: AnsweredCall): CallReply {
-  if (isRefusal(reply)) return reply;
-  const before = isRead ? READ_BEFORE : earlier === undefined ? undefined : RAN_BEFORE;
-  return before === undefined ? reply : replyWith(reply, [gatewayPart(before), ...partsOf(reply)]);
+export function replyAgain(call: AnsweredCall): CallReply {
+  const { reply, isRead } = call.progress;
+  const before = isRead && !isRefusal(reply) ? [gatewayPart(READ_BEFORE)] : beforeParts(call, reply);
+  return before.length === 0 ? reply : replyWith(reply, [...before, ...partsOf(reply)]);
+}
+
+/** What the agent reads before the answer of a call that an earlier process took. */
+export function beforeParts({ earlier }: CallInFlight, reply: CallReply): readonly ReplyPart[] {
+  if (earlier === undefined) return [];
+  return [gatewayPart(isRefusal(reply) ? REFUSED_BEFORE : RAN_BEFORE)];
 }
 
 /** One who waits for the answer of a call. */

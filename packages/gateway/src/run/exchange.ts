@@ -4,6 +4,7 @@ import { messageOf } from "@sluice/core/runtime";
 import { AGENT_GONE } from "@sluice/stages/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import {
+  beforeParts,
   type Caller,
   type CallFacts,
   type CallInFlight,
@@ -35,7 +36,6 @@ import {
   NOT_RUN,
   otherPhaseText,
   partsOf,
-  RAN_BEFORE,
   READ_FIRST,
   replyOf,
   replyWith,
@@ -266,7 +266,7 @@ export class Exchange {
     if (call.earlier === "begun") delete call.earlier;
     caller.report = (result) => call.reported.resolve(result);
     const arm = (): (() => void) =>
-      this.#options.clock.after(patienceMs, () => void this.#impatient(call, caller, again));
+      this.#options.clock.after(patienceMs, () => void this.#impatient(call, caller, made, again));
     const again = (): void => {
       caller.disarm = arm();
     };
@@ -300,10 +300,15 @@ export class Exchange {
   }
 
   /** A caller has waited for long: it reads what it waits for, and may make the same call again. */
-  async #impatient(call: CallInFlight, caller: Caller, again: () => void): Promise<void> {
+  async #impatient(call: CallInFlight, caller: Caller, { asking }: AgentCall, again: () => void): Promise<void> {
     if (call.caller !== caller) return;
     const waiting = this.#requests.first(call.place?.runId);
     if (waiting !== undefined) {
+      const shown = asking?.();
+      if (shown?.runId === waiting.runId && shown.requestId === waiting.requestId) {
+        again();
+        return;
+      }
       this.#park(call, caller, { ...gatewayReply("request_open", waitingText(waiting)), waiting });
       return;
     }
@@ -373,8 +378,7 @@ export class Exchange {
     const last = awaited.findLast(({ call }) => call.native !== true);
     const texts = last === undefined ? [] : this.#news.take();
     for (const one of awaited) {
-      const before = one.call.earlier === undefined ? [] : [gatewayPart(RAN_BEFORE)];
-      const parts = [...before, ...partsOf(one.reply), ...(one === last ? texts : [])];
+      const parts = [...beforeParts(one.call, one.reply), ...partsOf(one.reply), ...(one === last ? texts : [])];
       this.#settle(one.call, parts.length === 1 ? one.reply : replyWith(one.reply, parts));
     }
   }

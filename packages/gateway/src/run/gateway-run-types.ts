@@ -21,6 +21,8 @@ export interface AgentCall {
   readonly signal?: AbortSignal;
   /** How long to wait for a person, in milliseconds, before the answer is that a request is open. */
   readonly patienceMs?: number;
+  /** The request that a person sees in a form. A call that waits for it has no other answer until the form is closed. */
+  readonly asking?: () => Pick<OpenQuestion, "runId" | "requestId"> | undefined;
 }
 
 /** The answer to a call. */

@@ -93,9 +93,11 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   /** The calls that the run's last process left. What only read is simply made again. */
   const adopt = async (runId: string): Promise<void> => {
     const earlier = await lastCalls(session.host, runId);
-    const kept = earlier.filter(({ tool, hasEnded }) => !hasEnded || effects.get(tool) !== "read");
+    const kept = earlier.filter(
+      ({ tool, hasEnded, isDenied }) => !hasEnded || isDenied || effects.get(tool) !== "read",
+    );
     exchange.adopt(
-      kept.map(({ isJudged, ...call }) => {
+      kept.map(({ isJudged, isDenied: _refused, ...call }) => {
         if (call.tool === TRANSITION) return { ...call, native: false };
         if (effects.has(call.tool) || isJudged) return { ...call, native: native !== undefined };
         // Any other call that was not judged may complete a state, or was not reached.

@@ -30,6 +30,8 @@ export interface EarlierCall extends RecordedCallPlace {
 export interface LastCall extends Omit<EarlierCall, "native"> {
   /** Whether the gate was asked about it, as about no call that completes a state. */
   readonly isJudged: boolean;
+  /** Whether a person refused it. */
+  readonly isDenied: boolean;
 }
 
 type Journals = Pick<RunHost, "tree" | "records" | "get">;
@@ -51,7 +53,7 @@ export async function recordedResult(
 
 /**
  * The calls of the last turn of every run of the tree that is not over, and of those that ended after the agent's last reply: it has
- * read all that happened before. Without those that were refused.
+ * read all that happened before. Of those that were refused, only the ones that a person refused.
  */
 export async function lastCalls(host: Journals, rootId: string): Promise<readonly LastCall[]> {
   const over: { readonly runId: string; readonly records: number }[] = [];
@@ -89,23 +91,37 @@ async function lastTurn(host: Journals, runId: string): Promise<LastTurn> {
       executionId === last.executionId && attempt === last.attempt && turn === last.turn,
   );
   const judged = new Set(records.flatMap((record) => judgedIn(record, last)));
+  const events = records.flatMap((record) => readEvents(runId, record)).filter((event) => isOfAttempt(event, last));
   const calls = ofTurn.flatMap((entry): readonly LastCall[] => {
     if (entry.kind !== "call" || entry.input === undefined) return [];
     const { callId, tool, input, executionId, attempt, turn } = entry;
     const index = Number(/\.c(\d+)$/.exec(callId)?.[1] ?? Number.NaN);
     const result = ofTurn.findLast((one) => one.kind === "result" && one.callId === callId);
-    if (!Number.isInteger(index) || (result?.kind === "result" && isRefusal(result))) return [];
+    const isRefused = result?.kind === "result" && isRefusal(result);
+    const isDenied = isRefused && events.some((event) => isDenial(event, turn, callId));
+    if (!Number.isInteger(index) || isRefused !== isDenied) return [];
     const place = { runId, executionId, attempt, turn, index };
-    return [{ ...place, tool, input, hasEnded: result !== undefined, isJudged: judged.has(callId) }];
+    return [{ ...place, tool, input, hasEnded: result !== undefined, isJudged: judged.has(callId), isDenied }];
   });
-  const first = records.flatMap((record) => readEvents(runId, record)).find((event) => isAfterReply(event, last));
+  const first = events.find((event) => isAfterReply(event, last.turn));
   return { at: first?.at ?? 0, calls };
 }
 
+function isOfAttempt({ executionId, attempt }: SluiceEvent, of: TranscriptEntry): boolean {
+  return executionId === of.executionId && attempt === of.attempt;
+}
+
 /** Whether an event was recorded in a turn after its reply. */
-function isAfterReply({ type, executionId, attempt, data }: SluiceEvent, of: TranscriptEntry): boolean {
-  if (executionId !== of.executionId || attempt !== of.attempt || type === "turn.started") return false;
-  return data.turn === of.turn || textField(data, "callId")?.startsWith(`t${of.turn}.`) === true;
+function isAfterReply({ type, data }: SluiceEvent, turn: number): boolean {
+  if (type === "turn.started") return false;
+  return data.turn === turn || textField(data, "callId")?.startsWith(`t${turn}.`) === true;
+}
+
+/** Whether a person refused a call. The transition is the last call of its turn. */
+function isDenial({ type, data }: SluiceEvent, turn: number, callId: string): boolean {
+  if (data.answer !== "deny") return false;
+  if (type === "grant.answered") return data.callId === callId;
+  return type === "request.answered" && textField(data, "requestId")?.includes(`/turn/${turn}/accept/`) === true;
 }
 
 /** The ids of the calls of a turn that the gate was asked about in a record. */
