@@ -1,6 +1,6 @@
 import { done, type Json, type Pipeline, pipeline, stage, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import type { GatewayRun, PhaseNow } from "@sluice/gateway";
+import type { CallReply, GatewayRun, NativeVerdict, PhaseNow } from "@sluice/gateway";
 import { sendMessage, subPipeline } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -190,8 +190,12 @@ describe("a call that ended while its agent did not wait for it", () => {
   });
 });
 
-/** A fan-out of two states, `x` and `y`, whose event may need an approval. */
-function forked(more: object = {}, allowed_tools: readonly string[] = ["Look"]): unknown {
+/** A fan-out of states whose event may need an approval. */
+function forked(
+  more: object = {},
+  allowed_tools: readonly string[] = ["Look"],
+  names: readonly string[] = ["x", "y"],
+): unknown {
   const branch = (name: string) => ({ initial: name, terminal: `${name}_end` });
   const state = { instructions: "Look.", allowed_tools };
   return {
@@ -202,14 +206,21 @@ function forked(more: object = {}, allowed_tools: readonly string[] = ["Look"]):
         ...state,
         on: {
           NEXT: {
-            fork: { branches: { x: branch("x"), y: branch("y") }, join: "all", on_complete: "done", on_fail: "done" },
+            fork: {
+              branches: Object.fromEntries(names.map((name) => [name, branch(name)])),
+              join: "all",
+              on_complete: "done",
+              on_fail: "done",
+            },
           },
         },
       },
-      x: { ...state, on: { DONE: { target: "x_end", ...more } } },
-      x_end: { type: "final", outcome: "completed" },
-      y: { ...state, on: { DONE: { target: "y_end", ...more } } },
-      y_end: { type: "final", outcome: "completed" },
+      ...Object.fromEntries(
+        names.flatMap((name) => [
+          [name, { ...state, on: { DONE: { target: `${name}_end`, ...more } } }],
+          [`${name}_end`, { type: "final", outcome: "completed" }],
+        ]),
+      ),
       done: { type: "final" },
     },
   };
@@ -228,6 +239,23 @@ test("a call in a fan-out whose request was answered says which phase has its tu
   clock.turn(PATIENCE);
   expect(await call.answer).toMatchObject({ ok: false, output: { code: "call_waits" } });
   expect((await leave(first, "DONE")).text).toContain("danger ran");
+});
+
+test("a call that waits in a fan-out says so for each phase that has its turn before it", async () => {
+  const { clock, counted, first, approved } = await opened(forked({}, ["Look", "Count"], ["x", "y", "z"]));
+  await leave(first, "NEXT");
+  const early = ["Danger", "Count"].map((name) => first.call({ tool: name, input: {} }).answer);
+  await until(() => first.now().waiting !== undefined);
+  await until(() => first.now().state === "y");
+  await approved(first);
+  clock.turn(PATIENCE);
+  for (const { text } of await Promise.all(early)) expect(text).toContain("phase y");
+  await leave(first, "DONE");
+  await until(() => first.now().state === "z");
+  for (const name of ["Danger", "Count"]) expect((await ask(first, name)).text).toContain("phase z");
+  await leave(first, "DONE");
+  expect((await ask(first, "Count")).text).toContain("counted 1");
+  expect(counted).toHaveLength(1);
 });
 
 const NATIVE = {
@@ -340,6 +368,61 @@ describe("an agent whose own program runs its calls", () => {
     expect(await again.verdict).toMatchObject({ kind: "allow" });
     again.report({ ok: true, output: "written" });
     await left;
+  });
+
+  describe("and whose approved call of one phase waits to be made again while another phase needs the turn", () => {
+    /** The answer to the call of `y` is that the one of `x` goes first. */
+    async function waiting() {
+      const { clock, host, root, run, call } = await native(forked({}, ["Read"]));
+      await leave(run, "NEXT");
+      const write = (name: string) => call("Write", { file_path: `${root}/${name}.txt`, content: "x\n" });
+      /** What becomes of a call for which its caller waits as long as it takes. */
+      const inTime = async (answer: Promise<NativeVerdict | CallReply>): Promise<string> => {
+        let text: string | undefined;
+        void answer.then((said) => {
+          text = "text" in said ? said.text : said.kind;
+        });
+        await until(() => {
+          clock.turn(PATIENCE);
+          return text !== undefined;
+        });
+        return text ?? "";
+      };
+      const answered = async (name: string): Promise<string> => {
+        const { verdict } = write(name);
+        await until(() => run.now().waiting !== undefined);
+        const [request] = await host.requests();
+        if (request === undefined) throw new Error("nothing is asked");
+        await until(() => run.now().state === "y");
+        await run.answer(request, { kind: "approve" }, "test");
+        await until(() => run.now().waiting === undefined);
+        return await inTime(verdict);
+      };
+      expect(await answered("x")).toContain("the phase y has its turn first");
+      const text = await answered("y");
+      expect(text).toMatch(/has not run yet[\s\S]*x\.txt[\s\S]*phase x[\s\S]*goes first/);
+      return { host, run, write, inTime };
+    }
+
+    test("reads which call that is, and both run with one approval each", async () => {
+      const { host, run, write, inTime } = await waiting();
+      expect((await ask(run, "get_state")).text).toContain("x.txt");
+      for (const name of ["x", "y"]) {
+        const call = write(name);
+        expect(await call.verdict).toMatchObject({ kind: "allow" });
+        call.report({ ok: true, output: "written" });
+        await call.answer;
+        expect(await inTime(leave(run, "DONE"))).toContain("DONE");
+      }
+      await until(() => run.now().status === "ended");
+      const events = await eventsOf(host, run.runId ?? "");
+      expect(dataOf(events, "grant.consumed")).toHaveLength(2);
+    });
+
+    test("may leave it out: the other call then runs after the same wait", async () => {
+      const { write, inTime } = await waiting();
+      expect(await inTime(write("y").verdict)).toContain("phase x has its turn");
+    });
   });
 
   test("reads its news itself, and not an agent that it has started", async () => {

@@ -29,13 +29,18 @@ export interface CallInFlight {
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   progress: Progress;
-  /** Its agent has read that another parallel state has its turn first. */
-  waits?: true;
+  /** The turn of another parallel state that goes first, as its agent has read. */
+  waitsFor?: Turn;
+  /** Its agent has read, as the answer of another call, that this approved one goes first. */
+  isAwaited?: true;
   /** Its place in the run, once the run has it. */
   place?: RecordedCallPlace & { readonly thread?: Thread };
   /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */
   earlier?: "begun" | "ended";
 }
+
+/** A state that has its turn. */
+export type Turn = Pick<RecordedCallPlace, "runId" | "executionId">;
 
 /** How far a call is. Each step follows the one before; an answer may follow any of them. */
 type Progress =

@@ -1,6 +1,6 @@
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import type { Clock, GuardHook, Interactor, Json, ToolCall, ToolResult } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import { messageOf, parseExecutionId } from "@sluice/core/runtime";
 import { AGENT_GONE } from "@sluice/stages/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import {
@@ -15,6 +15,7 @@ import {
   newCaller,
   passApproval,
   replyAgain,
+  type Turn,
   withdraw,
 } from "./call-in-flight.ts";
 import type { AgentCall, CallReply, OpenQuestion, PendingCall, ReplyPart } from "./gateway-run-types.ts";
@@ -25,6 +26,7 @@ import { callOfState, type Phase, phaseOf, type WorkTools } from "./phase.ts";
 import type { EarlierCall, RecordedCallPlace } from "./recorded-calls.ts";
 import { createThreads, readOn, type Thread } from "./transcripts.ts";
 import {
+  awaitedText,
   CALLER_LEFT,
   gatewayPart,
   gatewayReply,
@@ -34,6 +36,7 @@ import {
   MAIN_READS_FIRST,
   NOT_REPEATED,
   NOT_RUN,
+  NOT_YET,
   otherPhaseText,
   partsOf,
   READ_FIRST,
@@ -65,6 +68,15 @@ export interface ExchangeView {
   /** Whether the run waits for a call of the agent. */
   readonly isOpen: boolean;
   readonly waiting: OpenQuestion | undefined;
+  /** What the agent reads about an approved call that its program has to make again, if the run waits for that. */
+  readonly awaited: string | undefined;
+}
+
+/** The state that goes on first in a fan-out. */
+interface FirstState {
+  readonly turn: Turn;
+  /** The call that it waits for, if that was approved already. */
+  readonly call?: CallInFlight;
 }
 
 type Recorded = Pick<ToolResult, "ok" | "output">;
@@ -100,7 +112,13 @@ export class Exchange {
   }
 
   get view(): ExchangeView {
-    return { phase: this.#news.phase, isOpen: !this.#turns.isEmpty, waiting: this.#requests.first() };
+    const { turn, call } = this.#first() ?? {};
+    return {
+      phase: this.#news.phase,
+      isOpen: !this.#turns.isEmpty,
+      waiting: this.#requests.first(),
+      awaited: turn && call && awaitedText(parseExecutionId(turn.executionId).state, call),
+    };
   }
 
   /** What the agent has not read yet, which counts as read from now on. */
@@ -119,12 +137,12 @@ export class Exchange {
       (call) =>
         call.caller === undefined &&
         call.progress.kind !== "over" &&
-        !(call.waits === true && this.#isHeld(call)) &&
+        !this.#isOfOtherTurn(call) &&
         this.#isSame(call, made),
     );
     const call = same ?? this.#added(made);
-    this.#attach(call, caller, made);
     this.#moveOn(call);
+    this.#attach(call, caller, made);
     this.#pump();
     return caller.pending;
   }
@@ -190,24 +208,52 @@ export class Exchange {
   }
 
   /** Whether a caller waits for another call of the same run that has not ended, or for one that no run has yet. */
-  #isCalled({ place: of }: CallInFlight): boolean {
+  #isCalled(of: CallInFlight): boolean {
     const calls = [...this.#given.values()];
+    const isOfRun = ({ place }: CallInFlight): boolean => place?.runId === of.place?.runId;
     return (
-      this.#queue.length > 0 || calls.some(({ caller, place }) => caller !== undefined && place?.runId === of?.runId)
+      (this.#queue.length > 0 && this.#isAlone(of)) || calls.some((call) => call.caller !== undefined && isOfRun(call))
     );
   }
 
-  /** Whether a call can only continue after another parallel state, which waits for a call of the agent. */
-  #isHeld({ place, progress }: CallInFlight): boolean {
-    const open = this.#turns.first;
-    const isOther = place !== undefined && open !== undefined && open.runId !== place.runId;
-    return isOther && progress.kind === "given" && this.#requests.first(place.runId) === undefined;
+  /** Whether no other parallel state has a call that it cannot run yet. */
+  #isAlone({ place: of }: CallInFlight): boolean {
+    return ![...this.#given.values()].some(
+      ({ place, progress }) => progress.kind === "given" && place?.runId !== of?.runId,
+    );
   }
 
-  /** Once the agent has read that a call waits for another state, the same call is one of that state. */
-  #parkHeld(call: CallInFlight, caller: Caller): void {
-    call.waits = true;
-    this.#park(call, caller, gatewayReply("call_waits", otherPhaseText(this.#turns.first?.state ?? "")));
+  /** The state that goes on first: it waits for a call of the agent, or for an approved call that its program has to make again. */
+  #first(): FirstState | undefined {
+    const { first: turn } = this.#turns;
+    if (turn !== undefined) return { turn };
+    const call = [...this.#given.values()].find(
+      ({ caller, progress }) => caller === undefined && progress.kind === "handed",
+    );
+    return call?.place && { turn: call.place, call };
+  }
+
+  /** The state that a call has to wait for; undefined if it can continue, or waits for a person. */
+  #heldBy({ place, progress }: CallInFlight): FirstState | undefined {
+    const first = this.#first();
+    if (place === undefined) return first?.call && first;
+    const isHeld = first?.turn.runId !== place.runId && progress.kind === "given";
+    return isHeld && this.#requests.first(place.runId) === undefined ? first : undefined;
+  }
+
+  /** Whether the agent has read that a call waits for the state whose turn it is: the same call is one of that state. */
+  #isOfOtherTurn(call: CallInFlight): boolean {
+    const { turn, call: awaited } = this.#heldBy(call) ?? {};
+    const { runId, executionId } = call.waitsFor ?? {};
+    return turn !== undefined && awaited === undefined && turn.runId === runId && turn.executionId === executionId;
+  }
+
+  #parkHeld(call: CallInFlight, caller: Caller, { turn, call: awaited }: FirstState): void {
+    const { state } = parseExecutionId(turn.executionId);
+    if (awaited === undefined) call.waitsFor = turn;
+    else awaited.isAwaited = true;
+    const text = awaited === undefined ? otherPhaseText(state) : `${NOT_YET} ${awaitedText(state, awaited)}`;
+    this.#park(call, caller, gatewayReply("call_waits", text));
   }
 
   /** The gateway stops: it does not wait for reports about calls that the agent's program runs, nor for calls to be made again. */
@@ -277,9 +323,13 @@ export class Exchange {
       return;
     }
     signal?.addEventListener("abort", leave, { once: true });
-    if (isAnswered(call)) this.#settle(call, replyAgain(call));
-    else if (this.#isHeld(call)) this.#parkHeld(call, caller);
-    else passApproval(call);
+    if (isAnswered(call)) {
+      this.#settle(call, replyAgain(call));
+      return;
+    }
+    const first = this.#heldBy(call);
+    if (first === undefined) passApproval(call);
+    else if (first.call?.isAwaited !== true) this.#parkHeld(call, caller, first);
   }
 
   /** A caller that gave up. Its call is not passed to the run, unless the run has it already. */
@@ -293,10 +343,12 @@ export class Exchange {
     caller.settle(replyOf(false, CALLER_LEFT));
   }
 
-  /** The agent makes another call than one that was granted meanwhile. */
+  /** The agent makes another call than one that was granted meanwhile. One of another parallel state has to wait for that. */
   #moveOn(next: CallInFlight): void {
-    for (const call of this.#given.values())
-      if (call !== next && call.caller === undefined) withdraw(call, { ok: false, output: NOT_REPEATED });
+    for (const call of this.#given.values()) {
+      const isLeft = next.place === undefined ? this.#isAlone(call) : next.place.runId === call.place?.runId;
+      if (call !== next && call.caller === undefined && isLeft) withdraw(call, { ok: false, output: NOT_REPEATED });
+    }
   }
 
   /** A caller has waited for long: it reads what it waits for, and may make the same call again. */
@@ -323,9 +375,18 @@ export class Exchange {
       return;
     }
     if (call.caller !== caller) return;
-    if (recorded !== undefined) this.#settle(call, replyOf(recorded.ok, recorded.output));
-    else if (this.#isHeld(call)) this.#parkHeld(call, caller);
-    else again();
+    if (recorded !== undefined) {
+      this.#settle(call, replyOf(recorded.ok, recorded.output));
+      return;
+    }
+    const first = this.#heldBy(call);
+    if (first !== undefined && first.call?.isAwaited !== true) {
+      this.#parkHeld(call, caller, first);
+      return;
+    }
+    // The agent knows that the other call goes first, and has not made it.
+    if (first?.call !== undefined) withdraw(first.call, { ok: false, output: NOT_REPEATED });
+    again();
   }
 
   /** Answers a caller whose call takes longer. The same call made again takes the answer. */

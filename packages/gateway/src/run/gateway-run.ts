@@ -136,7 +136,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   };
 
   const now = (): PhaseNow => {
-    const { phase, isOpen, waiting } = exchange.view;
+    const { phase, isOpen, waiting, awaited = BUSY } = exchange.view;
     const facts = {
       ...(handle === undefined ? {} : { runId: handle.runId }),
       ...(phase === undefined ? {} : { state: phase.state }),
@@ -147,7 +147,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     const about = phase === undefined ? "The run works without you at the moment." : phaseText(phase);
     if (waiting !== undefined)
       return { ...facts, status: "waiting", waiting, text: `${about}\n\n${waitingText(waiting)}` };
-    return { ...facts, status: isOpen ? "working" : "busy", text: isOpen ? about : `${about}\n\n${BUSY}` };
+    return { ...facts, status: isOpen ? "working" : "busy", text: isOpen ? about : `${about}\n\n${awaited}` };
   };
 
   /** The state, once the run has one. */

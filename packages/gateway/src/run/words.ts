@@ -114,16 +114,12 @@ export function completionText({ name, inputSchema }: LanguageModelV4FunctionToo
 
 /** The result of a call that an earlier process of the gateway took, and that the agent has not made again. */
 export function lostAnswer(
-  { tool, input }: { readonly tool: string; readonly input?: Json },
+  call: { readonly tool: string; readonly input?: Json },
   reply: CallReply,
 ): readonly ReplyPart[] {
-  const line = input === undefined ? "" : visibleJson(redactJson(input));
-  const call = [visible(tool), shortened(line, SHOWN)].filter((part) => part !== "");
-  const about = `The gateway was restarted. The last call before that was ${call.join(" ")}, with this result:`;
+  const about = `The gateway was restarted. The last call before that was ${shownCall(call)}, with this result:`;
   return [gatewayPart(about), ...partsOf(reply)];
 }
-
-const SHOWN = 200;
 
 export function waitingText({ runId, question, command }: OpenQuestion): string {
   return [
@@ -134,10 +130,25 @@ export function waitingText({ runId, question, command }: OpenQuestion): string 
   ].join("\n");
 }
 
+export const NOT_YET = "This call has not run yet.";
+
 /** The answer to a call in one state of a fan-out, after a person's answer, while another one has its turn. */
 export function otherPhaseText(state: string): string {
   return `This call has not run yet: the phase ${visible(state)} has its turn first. Call get_state, continue there, and make exactly the same call again later to take the answer.`;
 }
+
+/** An approved call for which a state waits, since the agent's own program runs it. */
+export function awaitedText(state: string, call: { readonly tool: string; readonly input: Json }): string {
+  return `Your call of ${shownCall(call)} in the phase ${visible(state)} is approved and goes first. Make exactly the same call again.`;
+}
+
+/** A call in one line, cut, without what looks like a secret. */
+function shownCall({ tool, input }: { readonly tool: string; readonly input?: Json }): string {
+  const line = input === undefined ? "" : visibleJson(redactJson(input));
+  return [visible(tool), shortened(line, SHOWN)].filter((part) => part !== "").join(" ");
+}
+
+const SHOWN = 200;
 
 const DIGEST_SHOWN = 16;
 
