@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -128,12 +128,40 @@ test("a gateway takes the place of one that was killed", async () => {
 test("a gateway that ends leaves the hooks of another one in place", async () => {
   const here = await hookedDesk();
   const first = await serving(here);
-  // Removing the hooks removes the file of the first gateway.
-  await here.sluice(["hook", "remove", "claude", "--yes"]);
-  await here.sluice(["hook", "install", "claude", "--when-idle", "allow", "--yes"]);
+  // With the file of the first gateway, and what keeps a second one away.
+  rmSync(join(dirname(here.folder), "state", "sluice", "gateways"), { recursive: true });
   await serving(here);
   await end(first);
   expect(decisionOf(here, "s2")).toBe("gate");
+});
+
+test.each<["again" | "in part"]>([["again"], ["in part"]])(
+  "hooks that are removed %s while a gateway answers them stay bound to it, and no other gateway takes its session",
+  async (how) => {
+    const here = await hookedDesk();
+    const first = await serving(here);
+    expect(decisionOf(here, "s1")).toBe("gate");
+    const scope = how === "again" ? "project" : "user";
+    const install = () => here.sluice(["hook", "install", "claude", "--when-idle", "allow", "--scope", scope, "--yes"]);
+    if (scope === "user") await install();
+    const removed = await here.sluice(["hook", "remove", "claude", "--yes"]);
+    expect(removed.stdout).toContain(`(process ${first.child.pid}) keeps its session until it ends`);
+    if (scope === "project") await install();
+    expect(decisionOf(here, "s1", { scope })).toBe("gate");
+    expect((await here.sluice(GATEWAY)).stderr).toContain("answers the hooks of claude");
+    await end(first);
+    expect([decisionOf(here, "s1", { scope }), decisionOf(here, "s2", { scope })]).toEqual(["hook", "runs"]);
+  },
+);
+
+test("hooks of one scope that are removed leave a session bound for those of the other one", async () => {
+  const here = await hookedDesk();
+  await here.sluice(["hook", "install", "claude", "--when-idle", "allow", "--scope", "user", "--yes"]);
+  const running = await serving(here);
+  expect(decisionOf(here, "s1")).toBe("gate");
+  await end(running);
+  await here.sluice(["hook", "remove", "claude", "--yes"]);
+  expect(decisionOf(here, "s1", { scope: "user" })).toBe("hook");
 });
 
 test("a gateway that is started while the last one ends takes its place", async () => {

@@ -61,7 +61,7 @@ export {
 } from "./hosts/host.ts";
 export type { FileChange } from "./hosts/install/changes.ts";
 export { type CodexTrust, type CodexTrustOptions, codexTrust, trustCodexHooks } from "./hosts/install/codex-trust.ts";
-export { noteChange, type PlannedChange, planInstall, planRemove } from "./hosts/install/install-hooks.ts";
+export { noteChange, type PlannedChange, planInstall, planRemove, removeLeft } from "./hosts/install/install-hooks.ts";
 export type { InstalledServer, InstallRequest, InstallScope } from "./hosts/install/installation.ts";
 export { HOOK_MARKER, type WhenIdle } from "./hosts/install/installed-hook.ts";
 export { ownServerName } from "./hosts/install/own-server.ts";

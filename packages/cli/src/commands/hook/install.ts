@@ -26,6 +26,7 @@ import { usageError, write } from "../../output/output.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
 import { requireWorkflow } from "../../runs/agent-run.ts";
 import { linePromptOf } from "../../runs/line-prompt.ts";
+import { removeLeftHooks } from "../gateway/hold-hooks.ts";
 
 export interface RemoveFlags {
   readonly scope?: InstallScope;
@@ -74,13 +75,20 @@ export async function install(context: CommandContext, host: HostName, flags: In
 /** `sluice hook remove <host>`: removes what an installation added. */
 export async function remove(context: CommandContext, host: HostName, flags: RemoveFlags): Promise<number> {
   refuseInsideRun(readSettings(context.env), "hook remove");
-  const { changes, apply } = planRemove(requestOf(context, host, flags, "deny", undefined));
+  const request = requestOf(context, host, flags, "deny", undefined);
+  const { changes, apply } = planRemove(request);
   if (changes.length > 0 && !(await isAccepted(changes, flags, context))) return unchanged(context, flags);
   apply();
+  const active = removeLeftHooks(request);
   const { title } = HOSTS[host];
   write(flags.outputFormat, context.terminal, {
     json: { host, changed: changes.map(({ path }) => path) },
-    text: () => [changes.length === 0 ? `${title} has no hooks of Sluice here.` : `The hooks of ${title} are removed.`],
+    text: () => [
+      changes.length === 0 ? `${title} has no hooks of Sluice here.` : `The hooks of ${title} are removed.`,
+      ...(active === undefined
+        ? []
+        : [`The gateway of this folder (${active}) keeps its session until it ends; then run this command once more.`]),
+    ],
   });
   return EXIT.completed;
 }

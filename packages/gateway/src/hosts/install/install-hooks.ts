@@ -9,7 +9,7 @@ import {
   installNotes,
 } from "./changes.ts";
 import { removeEmptyFolders } from "./files.ts";
-import { type InstallRequest, installation } from "./installation.ts";
+import { type InstallRequest, installation, SCOPES } from "./installation.ts";
 import { hookFolder, removePublished } from "./published-hooks.ts";
 
 /** A change of settings files that was worked out and not made yet. */
@@ -36,7 +36,10 @@ export function planInstall(request: InstallRequest): PlannedChange {
   };
 }
 
-/** Removes the hooks of a host: a file that is unchanged since becomes what it was before, or is deleted if there was none. */
+/**
+ * Removes the hooks of a host: a file that is unchanged since becomes what it was before, or is deleted if there was none. What a
+ * gateway left is removed by `removeLeft`.
+ */
 export function planRemove(request: InstallRequest): PlannedChange {
   const notes = installNotes(request.stateFolder);
   const key = keyOf(request);
@@ -51,10 +54,18 @@ export function planRemove(request: InstallRequest): PlannedChange {
       applyChanges(changes);
       for (const { folders } of known) removeEmptyFolders(folders);
       notes.remove(key);
-      // What a gateway that was killed left behind.
-      removePublished(hookFolder(request.stateFolder, request.workspace), request.host);
     },
   };
+}
+
+/**
+ * Removes what gateways that were killed left for the hooks of a host in a folder, unless hooks of the other scope still need that. None
+ * may answer them now.
+ */
+export function removeLeft(request: InstallRequest): void {
+  const notes = installNotes(request.stateFolder);
+  const isNeeded = SCOPES.some((scope) => notes.read(keyOf({ ...request, scope })).length > 0);
+  if (!isNeeded) removePublished(hookFolder(request.stateFolder, request.workspace), request.host);
 }
 
 /** Remembers a file that a host's own program changed for an installation, such as a list of trusted hooks. */

@@ -7,7 +7,8 @@ import { HOOK_SECONDS, SERVER_NAME, type UserPlaces } from "../host.ts";
 import { installedCommand, installedPlugin, type WhenIdle } from "./installed-hook.ts";
 import type { JsonEdit } from "./json-text.ts";
 
-export type InstallScope = "project" | "user";
+export const SCOPES = ["project", "user"] as const;
+export type InstallScope = (typeof SCOPES)[number];
 
 export interface InstallRequest {
   readonly host: HostName;

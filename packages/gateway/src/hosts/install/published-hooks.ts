@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { sha256 } from "@sluice/core/runtime";
 import { boundScript, type LauncherOptions, launcherScript } from "../../hooks/launcher.ts";
@@ -65,9 +65,10 @@ function writeWhole(path: string, text: string): void {
   renameSync(draft, path);
 }
 
-/** Removes what gateways left in their folder for a host, and the folder if nothing else is in it. */
+/** Removes what gateways left in their folder for a host, and the folder if nothing else is in it. None may be active. */
 export function removePublished(folder: string, host: HostName): void {
-  for (const name of existsSync(folder) ? readdirSync(folder) : [])
-    if (name.startsWith(`${host}.`)) rmSync(join(folder, name));
+  const own = [hookFileName(host), boundFileName(host)];
+  // With drafts that were not finished.
+  for (const name of readdirSync(folder)) if (own.some((one) => name.startsWith(one))) rmSync(join(folder, name));
   removeEmptyFolders([folder, dirname(folder)]);
 }
