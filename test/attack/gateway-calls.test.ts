@@ -339,20 +339,19 @@ describe("a native call", () => {
     stop.abort();
   });
 
-  test("that was granted is not allowed any more once the agent went on, not even at the same moment", async () => {
+  test("that was granted goes before another one that is made at the same moment", async () => {
     const { call, write, read, granted, run, host } = await native();
     await granted();
     const other = call("Read", read);
     const again = call("Write", write);
+    expect((await again.verdict).kind).toBe("allow");
+    expect(await Promise.race([other.verdict, tick()])).toBeUndefined();
+    again.report({ ok: true, output: "written" });
     expect((await other.verdict).kind).toBe("allow");
-    other.report({ ok: true, output: "one" });
-    await until(() => run.now().status === "waiting");
-    expect(await Promise.race([again.verdict, tick()])).toBeUndefined();
-    expect(await host.requests()).toHaveLength(1);
     expect(await started(host, run)).toEqual(["Write", "Read"]);
   });
 
-  test("that was granted while another one waited does not block that one", async () => {
+  test("that was granted while another one waited goes before that one", async () => {
     const { call, write, read, run, host, clock } = await native();
     const first = call("Write", write);
     await until(() => run.now().status === "waiting");
@@ -360,6 +359,16 @@ describe("a native call", () => {
     await first.verdict;
     const other = call("Read", read);
     await approve(host);
+    expect(await other.verdict).toMatchObject({ kind: "deny", text: expect.stringContaining("goes first") });
+    expect((await call("Write", write).verdict).kind).toBe("allow");
+  });
+
+  test("that was granted is not allowed any more once the agent has made another one instead, twice", async () => {
+    const { call, write, read, granted, run, host, clock } = await native();
+    await granted();
+    expect((await call("Read", read).verdict).kind).toBe("deny");
+    const other = call("Read", read);
+    clock.turn(PATIENCE);
     expect((await other.verdict).kind).toBe("allow");
     const again = call("Write", write);
     other.report({ ok: true, output: "one" });
@@ -367,6 +376,8 @@ describe("a native call", () => {
     const more = call("Write", write);
     await until(() => run.now().status === "waiting");
     expect(await Promise.race([more.verdict, tick()])).toBeUndefined();
+    expect(await host.requests()).toHaveLength(1);
+    expect(await started(host, run)).toEqual(["Write", "Read"]);
   });
 
   test("whose host did not wait for the answer is asked about again", async () => {

@@ -100,7 +100,7 @@ describe("a call that needs a person", () => {
     await until(() => folder.text("a.txt") === "two\n");
     await until(() => run.now().status === "working");
     const next = await ask(run, "Read", { file_path: "a.txt" });
-    expect(next.text).toContain("Your earlier call of Write has ended");
+    expect(next.text).toContain('Your earlier call of Write {"file_path":"a.txt","content":"two\\n"} has ended');
   });
 });
 

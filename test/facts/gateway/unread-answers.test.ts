@@ -1,6 +1,6 @@
 import { done, type Json, type Pipeline, pipeline, stage, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import type { CallReply, GatewayRun, NativeVerdict, PhaseNow } from "@sluice/gateway";
+import type { CallReply, GatewayRun, NativeVerdict, PendingCall, PhaseNow } from "@sluice/gateway";
 import { sendMessage, subPipeline } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -128,6 +128,25 @@ describe("a call that ended while its agent did not wait for it", () => {
     expect(counted).toHaveLength(1);
   });
 
+  test("is not asked about again after a restart, also if it only reads and another state lists its tool", async () => {
+    const { open, host, first, parked, approved } = await opened({
+      ...DOCUMENT,
+      states: { ...DOCUMENT.states, b: { ...DOCUMENT.states.b, allowed_tools: ["Peek"] } },
+    });
+    await parked(first, ["Peek"]);
+    await approved(first);
+    await first.close();
+    expect((await ask(open(first.runId), "Peek")).text).toMatch(/from before the gateway was restarted[\s\S]*peeked/);
+    expect(await host.requests()).toEqual([]);
+  });
+
+  test("is told from another one of its tool by its arguments", async () => {
+    const { first, parked, approved } = await opened();
+    await parked(first, ["Danger", { table: "old" }]);
+    await approved(first);
+    expect((await ask(first, "get_state")).text).toContain('Your earlier call of Danger {"table":"old"} has ended');
+  });
+
   test("and was denied answers the repeated call, whichever call comes first", async () => {
     const { host, first, parked } = await opened();
     await parked(first, ["Danger"]);
@@ -241,6 +260,31 @@ test("a call in a fan-out whose request was answered says which phase has its tu
   expect((await leave(first, "DONE")).text).toContain("danger ran");
 });
 
+test("a phase of a fan-out that has its turn again is read before another call runs", async () => {
+  const { clock, counted, first, host } = await opened(forked({}, ["Look", "Count"]));
+  await leave(first, "NEXT");
+  const early = first.call({ tool: "Danger", input: { n: 1 } }).answer;
+  await until(() => first.now().state === "y");
+  await ask(first, "get_state");
+  const late = first.call({ tool: "Danger", input: { n: 2 } }).answer;
+  let open = 0;
+  await until(() => {
+    void host.requests().then(({ length }) => {
+      open = length;
+    });
+    return open === 2;
+  });
+  const [request] = (await host.requests()).filter(({ requestId }) => requestId.startsWith("x"));
+  if (request === undefined) throw new Error("nothing is asked");
+  clock.turn(PATIENCE);
+  await late;
+  await first.answer(request, { kind: "approve" }, "test");
+  await early;
+  await until(() => first.now().state === "x");
+  expect((await ask(first, "Count")).text).toContain("You are now in the phase x");
+  expect(counted).toEqual([]);
+});
+
 test("a call that waits in a fan-out says so for each phase that has its turn before it", async () => {
   const { clock, counted, first, approved } = await opened(forked({}, ["Look", "Count"], ["x", "y", "z"]));
   await leave(first, "NEXT");
@@ -319,6 +363,7 @@ test("a phase of a fan-out makes the call that waits in another one, once it has
 });
 
 describe("an agent whose own program runs its calls", () => {
+  type Native = Awaited<ReturnType<typeof native>>;
   async function native(document: unknown = NATIVE) {
     const clock = handClock();
     const host = createHost(createMemoryJournals().connect(), { clock });
@@ -412,7 +457,8 @@ describe("an agent whose own program runs its calls", () => {
         expect(await call.verdict).toMatchObject({ kind: "allow" });
         call.report({ ok: true, output: "written" });
         await call.answer;
-        expect(await inTime(leave(run, "DONE"))).toContain("DONE");
+        expect(await inTime(leave(run, "DONE"))).toContain(`You are now in the phase ${name}`);
+        expect(await inTime(leave(run, "DONE"))).toContain('"event":"DONE"');
       }
       await until(() => run.now().status === "ended");
       const events = await eventsOf(host, run.runId ?? "");
@@ -453,20 +499,43 @@ describe("an agent whose own program runs its calls", () => {
     expect(await read()).toBe("allow");
   });
 
-  test("gets a verdict on the call that it repeats while another approved one waits", async () => {
-    const { clock, host, root, run, call } = await native();
-    const write = (name: string) => call("Write", { file_path: `${root}/${name}.txt`, content: "x\n" });
-    const both = [write("a"), write("b")];
+  /** A call of a turn that a person has approved while its caller does not wait; made again, it is allowed. */
+  async function approvedFirst(second: (calls: Native) => PendingCall) {
+    const made = await native();
+    const { clock, host, root, run, call } = made;
+    const first = () => call("Write", { file_path: `${root}/a.txt`, content: "x\n" });
+    const parked = first();
     await until(() => run.now().status === "waiting");
     clock.turn(PATIENCE);
-    await Promise.all(both.map(({ verdict }) => verdict));
-    const again = write("b");
+    await parked.verdict;
+    const next = second(made);
     const [request] = await host.requests();
     if (request === undefined) throw new Error("nothing is asked");
     await run.answer(request, { kind: "approve" }, "test");
-    await until(() => run.now().waiting !== undefined && run.now().waiting?.requestId !== request.requestId);
+    return { ...made, first, next };
+  }
+
+  test.each<[string, (calls: Native) => PendingCall]>([
+    ["a reading one", ({ call, root }) => call("Read", { file_path: `${root}/b.txt` })],
+    ["another writing one", ({ call, root }) => call("Write", { file_path: `${root}/b.txt`, content: "x\n" })],
+    ["a transition", ({ run }) => run.call({ tool: "transition", input: { event: "NEXT", data: { rationale: "r" } } })],
+  ])(
+    "that makes %s while an approved call waits to be made again reads that this one goes first",
+    async (_name, second) => {
+      const { run, first, next } = await approvedFirst(second);
+      expect((await next.answer).text).toMatch(/a\.txt.* is approved and goes first/);
+      expect(run.now().state).toBe("a");
+      expect(await first().verdict).toMatchObject({ kind: "allow" });
+    },
+  );
+
+  test("may leave an approved call out by making another one twice", async () => {
+    const reading = ({ call, root }: Native) => call("Read", { file_path: `${root}/b.txt` });
+    const { clock, next, ...made } = await approvedFirst(reading);
+    await next.answer;
+    const again = reading({ clock, ...made });
     clock.turn(PATIENCE);
-    expect(await again.verdict).toMatchObject({ kind: "deny", text: expect.stringContaining("b.txt") });
+    expect(await again.verdict).toMatchObject({ kind: "allow" });
   });
 });
 

@@ -80,7 +80,13 @@ export interface Caller {
   /** Which of the agent's own agents; undefined for the main one. */
   readonly agent: string | undefined;
   report: PendingCall["report"];
+  /** The approved call that goes first, as its agent knew when it made this one. */
+  passesOver?: CallInFlight;
+  /** Answers as soon as it has waited for long. */
+  wait: () => void;
   disarm: () => void;
+  /** Answers now, unless it has to wait longer. */
+  hurry: () => void;
   allow(input: Json): void;
   settle(reply: CallReply): void;
 }
@@ -133,7 +139,9 @@ export function newCaller(agent: string | undefined): Caller {
     pending: { verdict: verdict.promise, answer: answer.promise, report: (result) => caller.report(result) },
     agent,
     report: () => undefined,
+    wait: () => undefined,
     disarm: () => undefined,
+    hurry: () => undefined,
     allow: (input) => verdict.resolve({ kind: "allow", input }),
     settle: (reply) => {
       caller.disarm();

@@ -72,8 +72,8 @@ export interface ExchangeView {
   readonly awaited: string | undefined;
 }
 
-/** The state that goes on first in a fan-out. */
-interface FirstState {
+/** What goes first in a run. */
+interface First {
   readonly turn: Turn;
   /** The call that it waits for, if that was approved already. */
   readonly call?: CallInFlight;
@@ -141,7 +141,6 @@ export class Exchange {
         this.#isSame(call, made),
     );
     const call = same ?? this.#added(made);
-    this.#moveOn(call);
     this.#attach(call, caller, made);
     this.#pump();
     return caller.pending;
@@ -192,14 +191,13 @@ export class Exchange {
     const call = this.#liveAt(made);
     if (call?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
-    // The agent has made another call while this one waited for a person.
-    if (call.caller === undefined && this.#isCalled(call)) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
     try {
       call.progress = { kind: "handed", input };
       passApproval(call);
+      this.#parkBehind(call);
       return await Promise.race([call.reported.promise, stopped.promise]);
     } finally {
       endApproval(call);
@@ -207,24 +205,8 @@ export class Exchange {
     }
   }
 
-  /** Whether a caller waits for another call of the same run that has not ended, or for one that no run has yet. */
-  #isCalled(of: CallInFlight): boolean {
-    const calls = [...this.#given.values()];
-    const isOfRun = ({ place }: CallInFlight): boolean => place?.runId === of.place?.runId;
-    return (
-      (this.#queue.length > 0 && this.#isAlone(of)) || calls.some((call) => call.caller !== undefined && isOfRun(call))
-    );
-  }
-
-  /** Whether no other parallel state has a call that it cannot run yet. */
-  #isAlone({ place: of }: CallInFlight): boolean {
-    return ![...this.#given.values()].some(
-      ({ place, progress }) => progress.kind === "given" && place?.runId !== of?.runId,
-    );
-  }
-
-  /** The state that goes on first: it waits for a call of the agent, or for an approved call that its program has to make again. */
-  #first(): FirstState | undefined {
+  /** What goes first: an approved call that the agent's program has to make again, or the turn that waits for a call. */
+  #first(): First | undefined {
     const { first: turn } = this.#turns;
     if (turn !== undefined) return { turn };
     const call = [...this.#given.values()].find(
@@ -233,12 +215,19 @@ export class Exchange {
     return call?.place && { turn: call.place, call };
   }
 
-  /** The state that a call has to wait for; undefined if it can continue, or waits for a person. */
-  #heldBy({ place, progress }: CallInFlight): FirstState | undefined {
+  /** What a call has to wait for; undefined if it can continue, or waits for a person. */
+  #heldBy({ place, progress }: CallInFlight): First | undefined {
     const first = this.#first();
     if (place === undefined) return first?.call && first;
-    const isHeld = first?.turn.runId !== place.runId && progress.kind === "given";
-    return isHeld && this.#requests.first(place.runId) === undefined ? first : undefined;
+    const isBehind = first?.call !== undefined || first?.turn.runId !== place.runId;
+    return isBehind && progress.kind === "given" && this.#requests.first(place.runId) === undefined ? first : undefined;
+  }
+
+  /** Answers those who wait behind a call that was approved while it has no caller. */
+  #parkBehind(first: CallInFlight): void {
+    if (first.caller !== undefined) return;
+    for (const call of [...this.#given.values(), ...this.#queue])
+      if (call.caller !== undefined && this.#heldBy(call) !== undefined) call.caller.hurry();
   }
 
   /** Whether the agent has read that a call waits for the state whose turn it is: the same call is one of that state. */
@@ -248,7 +237,7 @@ export class Exchange {
     return turn !== undefined && awaited === undefined && turn.runId === runId && turn.executionId === executionId;
   }
 
-  #parkHeld(call: CallInFlight, caller: Caller, { turn, call: awaited }: FirstState): void {
+  #parkHeld(call: CallInFlight, caller: Caller, { turn, call: awaited }: First): void {
     const { state } = parseExecutionId(turn.executionId);
     if (awaited === undefined) call.waitsFor = turn;
     else awaited.isAwaited = true;
@@ -311,12 +300,11 @@ export class Exchange {
     if (made.native === true) call.native = true;
     if (call.earlier === "begun") delete call.earlier;
     caller.report = (result) => call.reported.resolve(result);
-    const arm = (): (() => void) =>
-      this.#options.clock.after(patienceMs, () => void this.#impatient(call, caller, made, again));
-    const again = (): void => {
-      caller.disarm = arm();
+    caller.hurry = () => void this.#impatient(call, caller, made);
+    caller.wait = () => {
+      caller.disarm = this.#options.clock.after(patienceMs, caller.hurry);
     };
-    again();
+    caller.wait();
     const leave = (): void => this.#left(call, caller);
     if (signal?.aborted === true) {
       leave();
@@ -329,7 +317,8 @@ export class Exchange {
     }
     const first = this.#heldBy(call);
     if (first === undefined) passApproval(call);
-    else if (first.call?.isAwaited !== true) this.#parkHeld(call, caller, first);
+    else if (first.call?.isAwaited === true) caller.passesOver = first.call;
+    else caller.hurry();
   }
 
   /** A caller that gave up. Its call is not passed to the run, unless the run has it already. */
@@ -343,22 +332,15 @@ export class Exchange {
     caller.settle(replyOf(false, CALLER_LEFT));
   }
 
-  /** The agent makes another call than one that was granted meanwhile. One of another parallel state has to wait for that. */
-  #moveOn(next: CallInFlight): void {
-    for (const call of this.#given.values()) {
-      const isLeft = next.place === undefined ? this.#isAlone(call) : next.place.runId === call.place?.runId;
-      if (call !== next && call.caller === undefined && isLeft) withdraw(call, { ok: false, output: NOT_REPEATED });
-    }
-  }
-
   /** A caller has waited for long: it reads what it waits for, and may make the same call again. */
-  async #impatient(call: CallInFlight, caller: Caller, { asking }: AgentCall, again: () => void): Promise<void> {
+  async #impatient(call: CallInFlight, caller: Caller, { asking }: AgentCall): Promise<void> {
     if (call.caller !== caller) return;
+    caller.disarm();
     const waiting = this.#requests.first(call.place?.runId);
     if (waiting !== undefined) {
       const shown = asking?.();
       if (shown?.runId === waiting.runId && shown.requestId === waiting.requestId) {
-        again();
+        caller.wait();
         return;
       }
       this.#park(call, caller, { ...gatewayReply("request_open", waitingText(waiting)), waiting });
@@ -380,13 +362,13 @@ export class Exchange {
       return;
     }
     const first = this.#heldBy(call);
-    if (first !== undefined && first.call?.isAwaited !== true) {
+    const isPassedOver = first?.call !== undefined && first.call === caller.passesOver;
+    if (first !== undefined && !isPassedOver) {
       this.#parkHeld(call, caller, first);
       return;
     }
-    // The agent knows that the other call goes first, and has not made it.
-    if (first?.call !== undefined) withdraw(first.call, { ok: false, output: NOT_REPEATED });
-    again();
+    if (isPassedOver) withdraw(first.call, { ok: false, output: NOT_REPEATED });
+    caller.wait();
   }
 
   /** Answers a caller whose call takes longer. The same call made again takes the answer. */

@@ -90,14 +90,14 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     return [...(native === undefined ? work : []), ...OWN_TOOLS].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   };
 
-  /** The calls that the run's last process left. What only read is simply made again. */
+  /** The calls that the run's last process left. What only read is simply made again, unless a person decided about it. */
   const adopt = async (runId: string): Promise<void> => {
     const earlier = await lastCalls(session.host, runId);
     const kept = earlier.filter(
-      ({ tool, hasEnded, isDenied }) => !hasEnded || isDenied || effects.get(tool) !== "read",
+      ({ tool, hasEnded, isDecided }) => !hasEnded || isDecided || effects.get(tool) !== "read",
     );
     exchange.adopt(
-      kept.map(({ isJudged, isDenied: _refused, ...call }) => {
+      kept.map(({ isJudged, isDecided: _decided, ...call }) => {
         if (call.tool === TRANSITION) return { ...call, native: false };
         if (effects.has(call.tool) || isJudged) return { ...call, native: native !== undefined };
         // Any other call that was not judged may complete a state, or was not reached.

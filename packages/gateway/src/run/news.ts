@@ -1,8 +1,7 @@
-import { visible } from "@sluice/core/runtime";
 import { type AnsweredCall, type Caller, type CallInFlight, isAnswered } from "./call-in-flight.ts";
 import type { CallReply, ReplyPart } from "./gateway-run-types.ts";
 import type { Phase } from "./phase.ts";
-import { gatewayPart, isRefusal, lostAnswer, partsOf, phaseText, replyWith } from "./words.ts";
+import { gatewayPart, isRefusal, lostAnswer, partsOf, phaseText, replyWith, shownCall } from "./words.ts";
 
 /**
  * What an agent has not read yet: the answers of calls that ended while no caller waited for them, what people say, and the phase that
@@ -45,12 +44,12 @@ export class News {
   }
 
   enter(phase: Phase, isNew: boolean): void {
-    if (isNew) {
-      this.#forgetRead();
+    if (isNew) this.#forgetRead();
+    // After an interrupt, a state continues that was entered before. A parallel one is a phase of its own.
+    if (isNew || phase.runId !== this.#phase?.runId) {
       this.#isPhaseRead = false;
       this.#hasWords ||= this.#phase !== undefined;
     }
-    // After an interrupt, a state continues that was entered before.
     this.#phase = phase;
   }
 
@@ -106,5 +105,5 @@ export class News {
 /** What an agent reads of a call whose answer no caller waited for. */
 function newsOf(call: CallInFlight, reply: CallReply): readonly ReplyPart[] {
   if (call.earlier !== undefined) return lostAnswer(call, reply);
-  return [gatewayPart(`Your earlier call of ${visible(call.tool)} has ended with this result:`), ...partsOf(reply)];
+  return [gatewayPart(`Your earlier call of ${shownCall(call)} has ended with this result:`), ...partsOf(reply)];
 }

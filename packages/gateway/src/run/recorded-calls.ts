@@ -30,8 +30,8 @@ export interface EarlierCall extends RecordedCallPlace {
 export interface LastCall extends Omit<EarlierCall, "native"> {
   /** Whether the gate was asked about it, as about no call that completes a state. */
   readonly isJudged: boolean;
-  /** Whether a person refused it. */
-  readonly isDenied: boolean;
+  /** Whether a person decided about it. */
+  readonly isDecided: boolean;
 }
 
 type Journals = Pick<RunHost, "tree" | "records" | "get">;
@@ -97,11 +97,12 @@ async function lastTurn(host: Journals, runId: string): Promise<LastTurn> {
     const { callId, tool, input, executionId, attempt, turn } = entry;
     const index = Number(/\.c(\d+)$/.exec(callId)?.[1] ?? Number.NaN);
     const result = ofTurn.findLast((one) => one.kind === "result" && one.callId === callId);
+    const decision = decisionOf(events, turn, callId);
     const isRefused = result?.kind === "result" && isRefusal(result);
-    const isDenied = isRefused && events.some((event) => isDenial(event, turn, callId));
-    if (!Number.isInteger(index) || isRefused !== isDenied) return [];
+    if (!Number.isInteger(index) || (isRefused && decision !== "deny")) return [];
     const place = { runId, executionId, attempt, turn, index };
-    return [{ ...place, tool, input, hasEnded: result !== undefined, isJudged: judged.has(callId), isDenied }];
+    const facts = { isJudged: judged.has(callId), isDecided: decision !== undefined };
+    return [{ ...place, tool, input, hasEnded: result !== undefined, ...facts }];
   });
   const first = events.find((event) => isAfterReply(event, last.turn));
   return { at: first?.at ?? 0, calls };
@@ -117,12 +118,18 @@ function isAfterReply({ type, data }: SluiceEvent, turn: number): boolean {
   return data.turn === turn || textField(data, "callId")?.startsWith(`t${turn}.`) === true;
 }
 
-/** Whether a person refused a call. The transition is the last call of its turn. */
-function isDenial({ type, data }: SluiceEvent, turn: number, callId: string): boolean {
-  if (data.answer !== "deny") return false;
-  if (type === "grant.answered") return data.callId === callId;
-  return type === "request.answered" && textField(data, "requestId")?.includes(`/turn/${turn}/accept/`) === true;
+/** What a person answered about a call. A request about a transition is one of its turn. */
+function decisionOf(events: readonly SluiceEvent[], turn: number, callId: string): string | undefined {
+  const isTransition = events.some(({ type, data }) => TRANSITIONS.has(type) && data.callId === callId);
+  const answered = events.findLast(({ type, data }) => {
+    if (type === "grant.answered") return data.callId === callId;
+    const isOfTurn = textField(data, "requestId")?.includes(`/turn/${turn}/accept/`) === true;
+    return type === "request.answered" && isTransition && isOfTurn;
+  });
+  return answered && textField(answered.data, "answer");
 }
+
+const TRANSITIONS: ReadonlySet<string> = new Set(["transition.accepted", "transition.rejected"]);
 
 /** The ids of the calls of a turn that the gate was asked about in a record. */
 function judgedIn({ stepId, value }: JournalRecord, of: TranscriptEntry): readonly string[] {

@@ -143,7 +143,7 @@ export function awaitedText(state: string, call: { readonly tool: string; readon
 }
 
 /** A call in one line, cut, without what looks like a secret. */
-function shownCall({ tool, input }: { readonly tool: string; readonly input?: Json }): string {
+export function shownCall({ tool, input }: { readonly tool: string; readonly input?: Json }): string {
   const line = input === undefined ? "" : visibleJson(redactJson(input));
   return [visible(tool), shortened(line, SHOWN)].filter((part) => part !== "").join(" ");
 }
