@@ -348,6 +348,8 @@ describe("a native call", () => {
     expect(await Promise.race([other.verdict, tick()])).toBeUndefined();
     again.report({ ok: true, output: "written" });
     expect((await other.verdict).kind).toBe("allow");
+    other.report({ ok: true, output: "one" });
+    await other.answer;
     expect(await started(host, run)).toEqual(["Write", "Read"]);
   });
 
