@@ -174,6 +174,10 @@ describe("tools that are wider than those of the author", () => {
     await refusedWith(agent(state));
   });
 
+  test("a router that tries more often than an agent has turns", async () => {
+    await refusedWith(of({ router: { targets: ["done"], prompt: "Choose.", tries: 51 } }));
+  });
+
   test("a call of a tool that it did not list is denied, in every mode", async () => {
     const calls: unknown[] = [];
     const touch = tool("touch", {
@@ -266,6 +270,11 @@ describe("schedules below the floor", () => {
     ["a time of a template", timer({ until: "{{ctx.context.at}}" })],
     ["a time that is none", timer({ until: "tomorrow" })],
     ["between attempts", of({ poll: { command: ["npm", "test"], every: "1m" }, on })],
+    ["the deadline of a question", of({ human: { question: "Go?", deadline: "14m" }, on })],
+    [
+      "a deadline with an answer",
+      of({ human: { question: "Go?", deadline: "1s", on_deadline: { answer: "yes" } }, on }),
+    ],
     ["between attempts, in milliseconds", of({ poll: { command: ["npm", "test"], every: 1 }, on })],
   ])("%s", async (_what, document) => {
     await refusedWith(document);
@@ -275,6 +284,7 @@ describe("schedules below the floor", () => {
     ["15 minutes", timer({ for: "15m" })],
     ["900 seconds", timer({ for: "900s" })],
     ["a later time", timer({ until: iso(now + 900_000) })],
+    ["a day to answer", of({ human: { question: "Go?", deadline: "1d" }, on })],
     ["an hour between attempts", of({ poll: { command: ["npm", "test"], every: "1h", max_attempts: 3 }, on })],
   ])("but not %s", async (_what, document) => {
     expect(await runs(document)).toBe(true);
@@ -367,6 +377,29 @@ describe("the request that a person reads", () => {
     const question = await questionOf({ id: "w", initial: "s0", states });
     expect(question).toContain("Tools without asking: Read, Edit(src/z/**)\n");
     expect(question).toContain('Commands: ["npm","test","--last"]\n');
+  });
+
+  test("shows what a state does besides its command, question or prompt", async () => {
+    const a = { human: { question: "Go?", deadline: "1d", on_deadline: { answer: "yes" } }, on: { success: "b" } };
+    const b = { script: { command: ["npm", "test"], success_codes: [0, 1] }, on: { success: "c" } };
+    const c = {
+      poll: { command: ["npm", "test"], every: "1h", not_yet_codes: [2], max_attempts: 3 },
+      on: { success: "d" },
+    };
+    const d = { router: { targets: ["a", "done"], prompt: "Choose.", fallback: "done", tries: 9 } };
+    const question = await questionOf({ id: "w", initial: "a", states: { a, b, c, d, done: final } });
+    expect(question).toContain('- a: asks a person: Go? (deadline: "1d"; on_deadline: {"answer":"yes"})\n');
+    expect(question).toContain('- b: runs ["npm","test"] (success_codes: [0,1])\n');
+    expect(question).toContain('- c: runs ["npm","test"] every 1h (not_yet_codes: [2]; max_attempts: 3)\n');
+    expect(question).toContain('- d: lets a model choose: Choose. (fallback: "done"; tries: 9)\n');
+  });
+
+  test("shows the whole condition of a way", async () => {
+    const value = ["yes", "definitely yes, ".repeat(30), "no"];
+    const guards = { said: { field: "output", op: "in", value } };
+    const success = [{ target: "done", guard: "said" }, { target: "failed" }];
+    const question = await questionOf({ ...of({ human: { question: "Go?" }, on: { success } }), guards });
+    expect(question).toContain(JSON.stringify(value));
   });
 
   test("shows what a command reads", async () => {

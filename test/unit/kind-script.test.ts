@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
-import { checkPipeline, done, type Json, type JsonObject, pipeline, stage, to } from "@sluice/core";
+import { checkPipeline, done, forEach, type Json, type JsonObject, pipeline, stage, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { poll, replayRun, script } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
@@ -216,6 +216,31 @@ describe("a long output", () => {
     expect(stdout).toContain(`characters omitted; all of it is in ${stdoutFile}]`);
     expect(stdout.length).toBeLessThan(16_200);
     expect(parsed.result).toBe(stdout);
+  });
+
+  test("is kept for each item of a list, whatever its key", async () => {
+    const keys = ["a/b", "コンテンツ/日本語の長いファイル名.md", "日".repeat(200), `${"日".repeat(199)}月`];
+    const each = script({
+      command: [...node(`process.stdout.write(process.argv[1].repeat(20000))`), "{{ctx.input.text}}"],
+      inputSchema: z.object({ text: z.string() }),
+    });
+    const items = keys.map((_, at) => ({ text: `${at}` }));
+    const printing = pipeline({
+      id: "printing",
+      input: { type: "object" },
+      stages: { begin: script({ command: ["true"] }), each, join: script({ command: ["true"] }) },
+      initial: "begin",
+      next: {
+        begin: () => forEach("each", items, { key: (_item, at) => keys[at] ?? "", join: "join" }),
+        join: (_, ctx) => done(json(ctx.items?.each)),
+      },
+    });
+    const workspace = tempFolder();
+    const result = await commandSession({ workspace }).run(printing, {});
+    if (result.status !== "completed") throw new Error(JSON.stringify(result));
+    const files = z.array(z.object({ output: z.object({ stdoutFile: z.string() }) })).parse(result.output);
+    const texts = files.map(({ output: { stdoutFile } }) => workspace.text(stdoutFile));
+    expect(texts).toEqual(keys.map((_, at) => `${at}`.repeat(20_000)));
   });
 
   test("of JSON is cut after it was read, and does not reach other states by its parsed value", async () => {

@@ -1,6 +1,6 @@
 // A pipeline that a model wrote, in words for the person who decides whether it runs.
 
-import { isJsonObject, type Json, type PipelineSpec, type StateSpec } from "@sluice/core";
+import { type Guard, isJsonObject, type Json, type JsonObject, type PipelineSpec, type StateSpec } from "@sluice/core";
 import { shortened, visible, visibleJson } from "@sluice/core/runtime";
 import { durationText } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
@@ -27,7 +27,7 @@ export function pipelineWords(spec: PipelineSpec): string {
   const lines = states.map(([id, state]) => {
     const ways = table.of(id).map((move) => {
       const to = move.shape.kind === "to" ? nameOf(spec, move.shape.state) : move.shape.kind;
-      const condition = move.row.when === undefined ? "" : ` if ${shown(move.row.when.text)}`;
+      const condition = move.row.when === undefined ? "" : ` if ${conditionOf(move.row.when)}`;
       const approval = move.row.approval === undefined ? "" : ", with approval";
       return `    ${shown(moveWords(move))}${condition} -> ${visible(to)}${approval}`;
     });
@@ -48,6 +48,11 @@ export function pipelineWords(spec: PipelineSpec): string {
   ].join("\n");
 }
 
+/** A condition, also where its text is cut. */
+function conditionOf({ text, source }: Guard): string {
+  return source === undefined || !text.includes("…") ? whole(text) : `${whole(text)}, in full: ${whole(source)}`;
+}
+
 /** What a state does. */
 function doing(state: StateSpec): string {
   const { parts = {}, allowedTools = [] } = state;
@@ -60,20 +65,29 @@ function doing(state: StateSpec): string {
   const fields = writeKind(kind, state, { states: new Map(), references: new Map() });
   switch (kind) {
     case "script":
-      return `runs ${commandOf(state).join("; ")}`;
-    case "poll":
-      return `runs ${commandOf(state).join("; ")} every ${textOf(fields.every)}`;
+      return `runs ${commandOf(state).join("; ")}${withoutNamed(fields, "command", "stdin", "sandbox")}`;
+    case "poll": {
+      const more = withoutNamed(fields, "command", "stdin", "sandbox", "every");
+      return `runs ${commandOf(state).join("; ")} every ${textOf(fields.every)}${more}`;
+    }
     case "timer":
       return fields.for === undefined ? `sleeps until ${textOf(fields.until)}` : `sleeps for ${textOf(fields.for)}`;
     case "human":
-      return `asks a person: ${shown(textOf(fields.question))}`;
+      return `asks a person: ${shown(textOf(fields.question))}${withoutNamed(fields, "question")}`;
     case "pipeline": {
       const input = fields.input === undefined ? "" : ` with the input ${visibleJson(fields.input)}`;
       return `runs the pipeline ${visible(textOf(fields.workflow))}${input}`;
     }
     case "router":
-      return `lets a model choose: ${shown(textOf(fields.prompt))}`;
+      return `lets a model choose: ${shown(textOf(fields.prompt))}${withoutNamed(fields, "prompt", "targets")}`;
   }
+}
+
+/** The fields of a state as its document has them, without those that are named elsewhere. */
+function withoutNamed(fields: JsonObject, ...named: readonly string[]): string {
+  const others = Object.entries(fields).filter(([name]) => !named.includes(name));
+  if (others.length === 0) return "";
+  return ` (${others.map(([name, value]) => `${name}: ${visibleJson(value)}`).join("; ")})`;
 }
 
 /** The command of a state as a list of its words; [] for a state without one. */
@@ -95,5 +109,9 @@ function unique(texts: readonly string[]): readonly string[] {
 }
 
 function shown(text: string): string {
-  return shortened(visible(text.replaceAll(/\s+/gu, " ").trim()), LONGEST_TEXT);
+  return shortened(whole(text), LONGEST_TEXT);
+}
+
+function whole(text: string): string {
+  return visible(text.replaceAll(/\s+/gu, " ").trim());
 }

@@ -85,7 +85,7 @@ function promptOf(rules: AuthoredRules): string {
     kinds.has("agent") &&
       `An agent: { "allowed_tools": [...], "instructions": "...", "on": { "EVENT": "next_state" } }. The agent works until it sends one of the events. Its data is merged into the context, which later states read as \\{{ctx.context.field}}. allowed_tools is required; [] is none.`,
     kinds.has("human") &&
-      `A question: { "human": { "question": "...", "answer": { JSON Schema }, "deadline": "5d" }, "on": { "success": "...", "failure": "..." } }. The output is the answer.`,
+      `A question: { "human": { "question": "...", "answer": { JSON Schema }, "deadline": "5d" }, "on": { "success": "...", "failure": "..." } }. The output is the answer. A deadline is at least ${least}.`,
     kinds.has("timer") &&
       `A timer: { "timer": { "for": "1h" }, "on": { "success": "..." } }, or "until" with an ISO time. At least ${least}.`,
     kinds.has("router") &&

@@ -129,9 +129,9 @@ function kindFindings(given: KindState, path: DocumentPath, rules: AuthoredRules
       return [error("authored-pipeline", [...path, "workflow"], message, oneOf(known, "none may be run"))];
     }
     case "router":
-      return modelFindings(given.fields.model, [...path, "model"], rules);
+      return [...modelFindings(given.fields.model, [...path, "model"], rules), ...tryFindings(given, path)];
     case "human":
-      return [];
+      return deadlineFindings(given, path, rules);
   }
 }
 
@@ -224,6 +224,25 @@ function timerFindings(
   if (time >= now + floorMs) return [];
   const message = Number.isNaN(time) ? "This is not a time." : `A timer wakes ${least} from now at the earliest.`;
   return [error("authored-schedule", at, message, `it is ${new Date(now).toISOString()} now`)];
+}
+
+function deadlineFindings(
+  { fields: { deadline } }: Extract<KindState, { readonly kind: "human" }>,
+  path: DocumentPath,
+  { floorMs }: AuthoredRules,
+): readonly Finding[] {
+  const read = deadline === undefined ? undefined : parseDuration(deadline);
+  if (read?.ok !== true || read.ms >= floorMs) return [];
+  const message = `A person has at least ${durationText(floorMs)} to answer.`;
+  return [error("authored-schedule", [...path, "deadline"], message)];
+}
+
+function tryFindings(
+  { fields: { tries } }: Extract<KindState, { readonly kind: "router" }>,
+  path: DocumentPath,
+): readonly Finding[] {
+  if (tries === undefined || tries <= MOST_TURNS) return [];
+  return [error("authored-size", [...path, "tries"], `A model chooses at most ${MOST_TURNS} times.`)];
 }
 
 function modelFindings(model: string | undefined, path: DocumentPath, { models }: AuthoredRules): readonly Finding[] {

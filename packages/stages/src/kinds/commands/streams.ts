@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { mkdir, open, realpath, rm, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { type ActScope, type Json, parseJson } from "@sluice/core";
-import { jsonFault, rootRunId, type SecretFilter } from "@sluice/core/runtime";
+import { jsonFault, rootRunId, type SecretFilter, sha256 } from "@sluice/core/runtime";
 import { LiveText } from "../../secrets/cut-text.ts";
 import { systemCode } from "../../tools/files/results.ts";
 import { headTail } from "../../tools/files/text.ts";
@@ -113,7 +113,7 @@ async function save(
   const { workspace, runId, attempt } = ctx;
   const [, ...child] = runId.split("/");
   const folder = folderOf(workspace, runId);
-  const file = join(folder, [...child.map(encodeURIComponent), executionId, attempt, name].join("."));
+  const file = join(folder, [...child.map(fileName), executionId, attempt, name].join("."));
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     if ((await linkless(folder)) !== true) return { fault: `${OUTPUT_FOLDER} is a link` };
@@ -132,6 +132,16 @@ async function save(
     return { fault: code };
   }
 }
+
+/** A part of a run's id in the name of a file. The keys of items may have more bytes than such a name. */
+function fileName(part: string): string {
+  const encoded = encodeURIComponent(part);
+  if (encoded.length <= LONGEST_PART) return encoded;
+  return `${encoded.slice(0, LONGEST_PART - KEPT_DIGITS)}${sha256(part).slice(0, KEPT_DIGITS)}`;
+}
+
+const LONGEST_PART = 60;
+const KEPT_DIGITS = 16;
 
 /** Keeps a folder out of the project's repository. */
 async function ignored(folder: string): Promise<void> {
