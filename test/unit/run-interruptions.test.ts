@@ -1,6 +1,7 @@
 import {
   type ActScope,
   backToInterrupted,
+  callbackInteractor,
   done,
   fanOut,
   type Json,
@@ -351,6 +352,39 @@ describe("a run that a person interrupts", () => {
     await eventually(async () => (await live.host.get(handle.runId))?.status === "running");
     await again.suspend();
     expect(await live.host.requests(handle.runId)).toHaveLength(1);
+  });
+
+  test.each([
+    ["while its process works", false],
+    ["while it waits without a process", true],
+  ])("suspends a run as it is where the way back of a handler waits for approval: %s", async (_when, isLeft) => {
+    const change = tool("Change", { execute: async () => ({ ok: true, output: "ok", changed: ["src/a.ts"] }) });
+    const watching = pipeline({
+      id: "watching",
+      input,
+      interrupts: { SOURCES: { files: "src/**", target: "review" } },
+      stages: {
+        work: work<Json>({ act: async (scope) => completed(await caller(scope)("Change")) }),
+        review: work<Json>({ act: () => completed("fine") }),
+      },
+      initial: "work",
+      transitions: [
+        { from: "work", on: "success", to: done("over") },
+        { from: "review", on: "success", to: backToInterrupted(), approval: { message: "Is it reviewed?" } },
+      ],
+    });
+    const live = session({ model: noModel, mode: "yolo", tools: [change], wait: true });
+    const handle = live.start(watching, task);
+    await eventually(async () => (await live.host.requests(handle.runId)).length === 1);
+    if (isLeft) {
+      await handle.suspend();
+      await interruptRun(live.host, handle.runId, "later", "ann");
+      await live.resume(watching, handle.runId);
+    } else await handle.interrupt("later");
+    expect(await handle).toMatchObject({ status: "suspended" });
+    expect(dataOf(await eventsOf(live.host, handle.runId), "execution.interrupted")).toEqual([]);
+    live.attach(callbackInteractor("ann", () => ({ kind: "approve" })));
+    expect(await live.resume(watching, handle.runId)).toMatchObject({ status: "completed", output: "over" });
   });
 
   test("has nothing to interrupt once it is suspended or finished", async () => {

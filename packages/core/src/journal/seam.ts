@@ -98,6 +98,9 @@ export interface RunChildrenOptions {
   readonly joined: (children: Readonly<Record<string, SiblingEnd>>) => readonly EventDraft[];
 }
 
+/** Ends what a person interrupts. Returns its events. */
+export type InterruptionListener = (interruption: Interruption) => readonly EventDraft[];
+
 /**
  * The interface that all run code is written against. A host implements it.
  * Steps are numbered in call order. A resume returns a recorded step's value instead of running it again.
@@ -141,9 +144,10 @@ export interface StepRunner {
    * Makes what follows interruptible by a person, until the returned function is called. An interruption ends the wait of the open
    * step and aborts its signal, as a cancel does, and calls the listener, whose events are recorded with that step; without an open
    * step, or while its result is appended, it waits for the next one. Recovery calls the listener at the same step. One that arrives
-   * before the end calls it again. Only the listener that was added last is called.
+   * before the end calls it again. Only the listener that was added last is called. Without one, an interruption from now on only
+   * suspends the run, until the returned function is called or a listener is added.
    */
-  interruptible(listener: (interruption: Interruption) => readonly EventDraft[]): () => void;
+  interruptible(listener: InterruptionListener | undefined): () => void;
   /**
    * Suspends the whole run after an interruption, once everything else that was interrupted has come to its end. Never resolves:
    * rejects when the run stops.

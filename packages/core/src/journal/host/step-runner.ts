@@ -14,6 +14,7 @@ import type {
   AwaitResumeOptions,
   ChildRun,
   Interruption,
+  InterruptionListener,
   JournalRecord,
   ProgramEnd,
   ReceivedSignal,
@@ -63,8 +64,8 @@ interface Step<V, T> {
   /** Converts the recorded value to what the program gets, now and on resume. */
   hand(value: V): T;
 }
-interface InterruptionListener {
-  readonly listen: (interruption: Interruption) => readonly EventDraft[];
+interface Interruptible {
+  readonly listen: InterruptionListener | undefined;
   isCalled: boolean;
 }
 type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open" | "until">;
@@ -87,7 +88,7 @@ export class ProgramRunner implements StepRunner {
   #fault: { readonly thrown: unknown } | undefined;
   #ended = false;
   /** Those who can be interrupted, the innermost last; created on first use. */
-  #listeners: InterruptionListener[] | undefined;
+  #listeners: Interruptible[] | undefined;
   /** Waits for a step. */
   #interruption: Interruption | undefined;
   /** Events of an interruption, for the record of the open step. */
@@ -259,12 +260,12 @@ export class ProgramRunner implements StepRunner {
   }
 
   get canBeInterrupted(): boolean {
-    return this.#listeners !== undefined && this.#listeners.length > 0 && !this.#runsChildren;
+    return this.#listeners?.at(-1)?.listen !== undefined && !this.#runsChildren;
   }
 
-  interruptible(listen: InterruptionListener["listen"]): () => void {
+  interruptible(listen: InterruptionListener | undefined): () => void {
     const { control, tree } = this.#run;
-    const listener: InterruptionListener = { listen, isCalled: false };
+    const listener: Interruptible = { listen, isCalled: false };
     this.#listeners ??= [];
     this.#listeners.push(listener);
     tree.interruptions.continues(this);
@@ -308,8 +309,9 @@ export class ProgramRunner implements StepRunner {
   }
 
   #callListener(interruption: Interruption): readonly EventDraft[] {
-    const listener = this.#listeners?.at(-1);
-    if (listener === undefined) return NO_EVENTS;
+    // A record of an earlier version may be one of an execution that another one had suspended.
+    const listener = this.#listeners?.findLast(({ listen }) => listen !== undefined);
+    if (listener?.listen === undefined) return NO_EVENTS;
     listener.isCalled = true;
     const { reason } = interruption;
     const message = reason === "" ? "interrupted" : `interrupted: ${reason}`;

@@ -8,7 +8,7 @@ import type {
   AwaitResumeEnd,
   AwaitResumeOptions,
   ChildRun,
-  Interruption,
+  InterruptionListener,
   JournalRecord,
   ProgramEnd,
   ReceivedSignal,
@@ -91,7 +91,7 @@ class ReplayRunner implements StepRunner {
   readonly #control = new Cancellation();
   #next = 0;
   #open: string | undefined;
-  #interruptible: readonly ((interruption: Interruption) => readonly EventDraft[])[] = [];
+  #interruptible: readonly InterruptionListener[] = [];
   #over: SluiceError | undefined;
   #found: RecordDifference | undefined;
   #at = 0;
@@ -243,7 +243,8 @@ class ReplayRunner implements StepRunner {
     });
   }
 
-  interruptible(listen: (interruption: Interruption) => readonly EventDraft[]): () => void {
+  interruptible(listen: InterruptionListener | undefined): () => void {
+    if (listen === undefined) return ignore;
     this.#interruptible = [...this.#interruptible, listen];
     return () => {
       this.#interruptible = this.#interruptible.filter((each) => each !== listen);

@@ -43,7 +43,10 @@ export class OwnDetours implements Detours {
 
   async take(decided: Decided): Promise<DetourEnd> {
     this.active = true;
+    // Between two states of the handler, nothing can be interrupted.
+    const watched = this.#steps.interruptible(undefined);
     const detour = await this.#perform(decided);
+    watched();
     this.active = false;
     if (detour.kind === "returned") return detour;
     this.left = detour.next;
