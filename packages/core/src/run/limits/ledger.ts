@@ -1,4 +1,5 @@
 // What runs and executions used: in this process, and by what earlier ones recorded.
+import { textField } from "../../base/json.ts";
 import { nanoUsd } from "../../base/money.ts";
 import type { PipelineSpec } from "../../definition/spec.ts";
 import type { Caps } from "../../definition/state-rules.ts";
@@ -82,15 +83,15 @@ export const NO_RECORDED_COSTS: RecordedCosts = {
 
 /**
  * Sums the recorded costs of the steps of a run and its children. An open record counts too, with the most that its step could
- * use, if no process finished the step or a different one did. Nothing is read for a pipeline without caps. `older` reads the
- * cost of a record that has none, which earlier versions kept in its value.
+ * use, if no process finished the step or a different one did. Nothing is read for a run without caps. `older` reads the cost of a
+ * record that has none, which earlier versions kept in its value.
  */
 export function recordedCosts(
   spec: PipelineSpec,
   journals: readonly RunJournal[],
   older: (record: JournalRecord) => StepCost | undefined,
 ): RecordedCosts {
-  if (!hasCaps(spec)) return NO_RECORDED_COSTS;
+  if (!hasCaps(spec) && !journals.some(isOfMade)) return NO_RECORDED_COSTS;
   const spent = createLedger();
   let runMs = 0;
   const unpriced = new Set<JournalRecord>();
@@ -140,6 +141,11 @@ export function recordedCosts(
 function hasCaps({ limits, states, pipelines }: PipelineSpec): boolean {
   const all: readonly (Caps | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
   return all.some((each) => each !== undefined && isCapped(each)) || [...pipelines.values()].some(hasCaps);
+}
+
+/** Whether it is the run of a pipeline that a state owns or made. Its caps are not among those of the pipelines that a run knows. */
+function isOfMade({ input }: RunJournal): boolean {
+  return textField(input, "made") !== undefined;
 }
 
 function isCapped({ maxTokens, maxCostUsd, timeoutMs }: Caps): boolean {
