@@ -68,8 +68,8 @@ export interface RecordedCosts {
   /** The opening records of the steps that used models without a known price. */
   readonly unpriced: readonly JournalRecord[];
   execution(runId: string, executionId: string): ExecutionCost | undefined;
-  /** Of a run and its children: what they used, and how long their executions took together. */
-  tree(runId: string): { readonly spent: Ledger; readonly ms: number };
+  /** Of the run of another pipeline and its children: what they used, and how long it ran. `around` is how many runs it is in. */
+  tree(runId: string, around: number): { readonly spent: Ledger; readonly ms: number };
 }
 
 /** For a new run. */
@@ -95,7 +95,7 @@ export function recordedCosts(
   const spent = createLedger();
   let runMs = 0;
   const unpriced = new Set<JournalRecord>();
-  const executions = new Map<string, { readonly spent: Ledger; stateMs: number }>();
+  const executions = new Map<string, { readonly spent: Ledger; stateMs: number; readonly aroundMs: number[] }>();
   for (const { runId, records } of journals) {
     let open: JournalRecord | undefined;
     const add = (record: JournalRecord): void => {
@@ -103,13 +103,15 @@ export function recordedCosts(
       if (cost === undefined) return;
       const { executionId } = parseAttemptStep(record.stepId) ?? {};
       const key = keyOf(runId, executionId ?? "");
-      const execution = executions.get(key) ?? { spent: createLedger(), stateMs: 0 };
+      const execution = executions.get(key) ?? { spent: createLedger(), stateMs: 0, aroundMs: [] };
       executions.set(key, execution);
       spend(execution.spent, cost);
       spend(spent, cost);
       if (isUnpriced(cost)) unpriced.add(open ?? record);
       execution.stateMs = Math.max(execution.stateMs, elapsed(cost.stateMs));
       runMs = Math.max(runMs, elapsed(cost.runMs));
+      for (const [at, ms] of cost.aroundMs?.entries() ?? [])
+        execution.aroundMs[at] = Math.max(execution.aroundMs[at] ?? 0, elapsed(ms));
     };
     for (const record of records) {
       if (record.phase === "open") open = record;
@@ -125,15 +127,17 @@ export function recordedCosts(
     runMs,
     unpriced: [...unpriced],
     execution: (runId, id) => executions.get(keyOf(runId, id)),
-    tree: (runId) => {
+    tree: (runId, around) => {
       const sum = createLedger();
-      let ms = 0;
-      for (const [key, { spent: own, stateMs }] of executions) {
+      let [ms, together] = [0, 0];
+      for (const [key, { spent: own, stateMs, aroundMs }] of executions) {
         if (!key.startsWith(`${runId} `) && !key.startsWith(`${runId}/`)) continue;
         addLedger(sum, own);
-        ms += stateMs;
+        ms = Math.max(ms, aroundMs[around - 1] ?? 0);
+        together += stateMs;
       }
-      return { spent: sum, ms };
+      // Earlier versions did not record how long the run took: no longer than its executions together.
+      return { spent: sum, ms: ms === 0 ? together : ms };
     },
   };
 }

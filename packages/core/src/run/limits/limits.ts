@@ -34,7 +34,7 @@ export function createRunMeter(limits: RunLimits, clock: Clock, recorded: Record
 /** The meter of another pipeline's run inside a run. */
 export function childMeter(parent: RunMeter, limits: RunLimits, clock: Clock, runId: string): RunMeter {
   const { recorded } = parent;
-  const { spent, ms } = recorded.tree(runId);
+  const { spent, ms } = recorded.tree(runId, parent.works.length);
   const ledger = isSpendingCapped(limits) ? createLedger(spent) : undefined;
   return meterOf(limits, ledger, new Stopwatch(clock, ms), recorded, parent);
 }
@@ -149,7 +149,11 @@ export class ExecutionLimits implements Budget, Deadline {
     const stateMs = this.#watch.ms();
     if (stateMs === this.#recordedMs) return spent;
     this.#recordedMs = stateMs;
-    return { ...spent, stateMs, runMs: this.runMs() };
+    const { works } = this.#run;
+    const times = { stateMs, runMs: this.runMs() };
+    if (works.length === 1) return { ...spent, ...times };
+    const [, ...around] = works.toReversed();
+    return { ...spent, ...times, aroundMs: around.map((work) => work.ms()) };
   }
 
   exceeded(): LimitHit | undefined {
