@@ -1,4 +1,4 @@
-import { callbackInteractor, checkPipeline, done, field, pipeline } from "@sluice/core";
+import { callbackInteractor, checkPipeline, done, field, pipeline, type StateLimits } from "@sluice/core";
 import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { script } from "@sluice/stages";
 import { authored, authoredExecutor, runInput } from "@sluice/workflows";
@@ -199,6 +199,28 @@ Run it?`,
       expect(inMany).toMatchObject({ looked: 5, resumes: 2, output: { code: "pipeline" } });
     },
   );
+
+  test("is capped by the limits of its state, which cover the writing of it, too", async () => {
+    const used = { input: 3_000, output: 10 };
+    const run = async (limits: StateLimits) => {
+      const model = billedModel(({ stage, turn }) =>
+        stage === "design"
+          ? { kind: "answer", tool: "create_pipeline", input: { document: turn === 0 ? {} : looking }, used }
+          : { kind: "answer", tool: "Look", input: { turn }, used },
+      );
+      const looking = working({ allowed_tools: ["Look"], turn_cap: 6 });
+      const capped = writes({ approval: "never", allow: { tools: ["Look"] }, limits });
+      const live = session({ model, tools: [tool("Look", { effect: "read" })], executors: [authoredExecutor] });
+      const { output } = await live.run(capped, { task: "t" }).then((result) => ({ output: null, ...result }));
+      return { asked: model.asked.map(({ stage }) => stage), output };
+    };
+    const message = expect.stringContaining("the state that runs this pipeline may use 22000 tokens: 12040 used");
+    expect((await run({})).asked).toEqual(["design", "design", ...Array.from({ length: 6 }, () => "work")]);
+    expect(await run({ maxTokens: 22_000 })).toMatchObject({
+      asked: ["design", "design", "work", "work"],
+      output: { message },
+    });
+  });
 
   test("reads its brief, and may look at the project while it is written", async () => {
     const allow = { tools: ["Read"] };

@@ -67,13 +67,13 @@ type Plain = Pipeline<Json, unknown>;
 type Limited = (limits: RunLimits) => Plain;
 
 /** A pipeline with a state that runs another one. */
-function called(inner: Plain, limits: RunLimits = {}): Plain {
+function called(inner: Plain, limits: RunLimits = {}, ofState: StateLimits = {}): Plain {
   return pipeline({
     id: `calls-${inner.spec.id}`,
     input: anyInput,
     limits,
     pipelines: { inner },
-    stages: { call: subPipeline({ pipeline: "inner", input: {} }) },
+    stages: { call: subPipeline({ pipeline: "inner", input: {}, limits: ofState }) },
     initial: "call",
     next: { call: () => done("ok") },
   });
@@ -286,15 +286,18 @@ describe("what an executor of any kind spent in an earlier process", () => {
     expect(await result).toMatchObject({ status: "failed", stages: [{ code: "timeout", detail: { limit } }] });
   });
 
-  const minute: RunLimits = { timeoutMs: 60_000 };
-  test.each<readonly [string, (list: Limited) => Plain]>([
-    ["the run", (list) => list(minute)],
-    ["a pipeline that a state runs", (list) => called(list(minute))],
-    ["a pipeline that a route invokes", (list) => invoked(list(minute))],
-    ["a pipeline in another one", (list) => called(called(list(minute)))],
-    ["a pipeline around the one that has the items", (list) => called(called(list({}), minute))],
-    ["a pipeline that invokes the one that has the items", (list) => called(invoked(list({}), minute))],
-  ])("in time of items in parallel counts once for %s", async (_which, around) => {
+  const minute = { timeoutMs: 60_000 };
+  test.each<readonly [string, limit: string, around: (list: Limited) => Plain]>([
+    ["the run", "run", (list) => list(minute)],
+    ["a pipeline that a state runs", "run", (list) => called(list(minute))],
+    ["a pipeline that a route invokes", "run", (list) => invoked(list(minute))],
+    ["a pipeline in another one", "run", (list) => called(called(list(minute)))],
+    ["a pipeline around the one that has the items", "run", (list) => called(called(list({}), minute))],
+    ["a pipeline that invokes the one that has the items", "run", (list) => called(invoked(list({}), minute))],
+    ["a state that runs the pipeline", "caller", (list) => called(list({}), {}, minute)],
+    ["a state around two pipelines", "caller", (list) => called(called(list({})), {}, minute)],
+    ["a state in another pipeline", "caller", (list) => called(called(list({}), {}, minute))],
+  ])("in time of items in parallel counts once for %s", async (_which, limit, around) => {
     const { clock, first, second } = twoHosts();
     const allWork = Promise.withResolvers<void>();
     let working = 0;
@@ -354,7 +357,7 @@ describe("what an executor of any kind spent in an earlier process", () => {
       of(async () => undefined),
       handle.runId,
     );
-    expect(reached).toEqual([undefined, "run.timeoutMs"]);
+    expect(reached).toEqual([undefined, `${limit}.timeoutMs`]);
   });
 });
 

@@ -44,7 +44,7 @@ export type StepCost = Partial<Usage> & {
   readonly stateMs?: number;
   /** Of the root. */
   readonly runMs?: number;
-  /** Of the runs of other pipelines that the step is in, the outermost first. */
+  /** Of the runs of other pipelines that the step is in, and of the executions that started them, the outermost first. */
   readonly aroundMs?: readonly number[];
 };
 /** A step's done record: the JSON text of its value, and its events. */
