@@ -121,6 +121,20 @@ test("a cost that answers differently each time it is read adds nothing to its r
   }
 });
 
+test("a cost with times that are no numbers adds nothing to its record", async () => {
+  const forged = '1]}},{"type":"run.finished","data":{"status":"completed"}},{"x":[1';
+  for (const aroundMs of [[forged], forged, null]) {
+    const cost: StepCost = Object.defineProperty({ inputTokens: 1 }, "aroundMs", { value: aroundMs });
+    const spends = work({
+      act: async ({ steps }) => completed(await steps.run("spend", () => null, { cost: () => cost })),
+    });
+    const live = session({ model: noModel });
+    const { runId, status } = await live.run(one(spends), task);
+    expect(status).toBe("completed");
+    expect((await eventsOf(live.host, runId)).filter(({ type }) => type === "run.finished")).toHaveLength(1);
+  }
+});
+
 describe("a cap holds whatever a provider says a call used", () => {
   const looks = (used: Used, turn: number): Billed => ({ kind: "answer", tool: "Nothing", input: { turn }, used });
   const capped = stage({ ...plain, limits: { maxCostUsd: 20 }, turnCap: 50, maxOutputTokens: 100 });

@@ -1,10 +1,14 @@
-import { callbackInteractor, checkPipeline, done, pipeline } from "@sluice/core";
+import { callbackInteractor, checkPipeline, done, field, pipeline, type StateLimits } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { script } from "@sluice/stages";
 import { authored, authoredExecutor, runInput } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { agrees, asking, feedbackOf, submit, write, writes, writesOf } from "../support/authored.ts";
+import { billedModel } from "../support/billed-model.ts";
+import { handClock } from "../support/hand-clock.ts";
 import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
 import { dataOf, eventsOf, json, noModel, session, tool } from "../support/run-kit.ts";
+import { failingAt } from "../support/stopped-runs.ts";
 import { talker } from "../support/talker.ts";
 
 // States in which a model writes a pipeline.
@@ -148,6 +152,74 @@ Run it?`,
     const { output, asked } = await write([looping], { allow: { tools: [], limits: { maxVisits: 3 } } });
     expect(asked).toHaveLength(4);
     expect(output).toMatchObject({ code: "pipeline", detail: { code: "limit_visits" } });
+  });
+
+  test.each([
+    ["tokens", { maxTokens: 25_000 }],
+    ["money", { maxCostUsd: 0.025 }],
+    ["time", { timeoutMs: 30_000 }],
+  ])(
+    "is capped in %s by the limits of its author, however often the run is killed and resumed",
+    async (_what, limits) => {
+      const looking = working({ allowed_tools: ["Look"], turn_cap: 40 });
+      const looks = async (dies: (store: JournalStore, looked: number) => JournalStore) => {
+        const memory = createMemoryJournals();
+        const clock = handClock();
+        let looked = 0;
+        const model = billedModel(({ stage, turn }) => {
+          if (stage === "design") return { kind: "answer", tool: "create_pipeline", input: { document: looking } };
+          looked += 1;
+          clock.turn(6_000);
+          return { kind: "answer", tool: "Look", input: { turn }, used: { input: 3_000, output: 10 } };
+        });
+        const capped = writes({ approval: "never", allow: { tools: ["Look"], limits } });
+        const life = () =>
+          session({
+            model,
+            clock,
+            tools: [tool("Look", { effect: "read" })],
+            executors: [authoredExecutor],
+            prices: { [model.id]: { input: 1, output: 1 } },
+            host: createHost(dies(memory.connect(), looked), { clock }),
+          });
+        const handle = life().start(capped, { task: "t" });
+        let result = await handle.then(json, () => null);
+        let resumes = 0;
+        for (; result === null; resumes += 1)
+          result = await life()
+            .resume(capped, handle.runId)
+            .then(json, () => null);
+        return { looked, resumes, output: field(result, "output") };
+      };
+      const inOneLife = await looks((store) => store);
+      expect(inOneLife).toMatchObject({ looked: 5, resumes: 0, output: { code: "pipeline" } });
+      const inMany = await looks((store, looked) =>
+        looked < 4 ? failingAt(store, new RegExp(`turn/${looked + 2}/.*verdicts`)) : store,
+      );
+      expect(inMany).toMatchObject({ looked: 5, resumes: 2, output: { code: "pipeline" } });
+    },
+  );
+
+  test("is capped by the limits of its state, which cover the writing of it, too", async () => {
+    const used = { input: 3_000, output: 10 };
+    const run = async (limits: StateLimits) => {
+      const model = billedModel(({ stage, turn }) =>
+        stage === "design"
+          ? { kind: "answer", tool: "create_pipeline", input: { document: turn === 0 ? {} : looking }, used }
+          : { kind: "answer", tool: "Look", input: { turn }, used },
+      );
+      const looking = working({ allowed_tools: ["Look"], turn_cap: 6 });
+      const capped = writes({ approval: "never", allow: { tools: ["Look"] }, limits });
+      const live = session({ model, tools: [tool("Look", { effect: "read" })], executors: [authoredExecutor] });
+      const { output } = await live.run(capped, { task: "t" }).then((result) => ({ output: null, ...result }));
+      return { asked: model.asked.map(({ stage }) => stage), output };
+    };
+    const message = expect.stringContaining("the state that runs this pipeline may use 22000 tokens: 12040 used");
+    expect((await run({})).asked).toEqual(["design", "design", ...Array.from({ length: 6 }, () => "work")]);
+    expect(await run({ maxTokens: 22_000 })).toMatchObject({
+      asked: ["design", "design", "work", "work"],
+      output: { message },
+    });
   });
 
   test("reads its brief, and may look at the project while it is written", async () => {

@@ -9,7 +9,7 @@ import {
   type StepCost,
   stage,
 } from "@sluice/core";
-import { scriptedModel } from "@sluice/stages";
+import { scriptedModel, subPipeline } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Billed, billedModel, type Used } from "../support/billed-model.ts";
@@ -236,6 +236,27 @@ describe("a cap on money", () => {
     const live = session({ model, tools });
     const result = await live.run(forked({ a: state(), b: capped }, {}), task);
     expect(result).toMatchObject({ status: "completed", usage: { unpricedCalls: 1, costUsd: 0 } });
+  });
+
+  test("of a state that runs a pipeline asks for the prices of all models of that pipeline", async () => {
+    const inner = one(state());
+    const around = (id: string, called: typeof inner, limits: StateLimits) =>
+      pipeline({
+        id,
+        input,
+        pipelines: { called },
+        stages: { one: subPipeline({ pipeline: "called", input: task, limits }) },
+        initial: "one",
+        next: { one: () => done("ok") },
+      });
+    const capped = (limits: StateLimits) => around("outer", around("middle", inner, {}), limits);
+    const model = billedModel(() => finishes({ input: 5, output: 1 }));
+    const live = session({ model, tools });
+    expect(await live.run(capped({ maxTokens: 100_000 }), task)).toMatchObject({ status: "completed" });
+    await expect(live.run(capped({ maxCostUsd: 1 }), task)).rejects.toMatchObject({
+      code: "price_unknown",
+      detail: { models: ["billed/model"] },
+    });
   });
 
   test("refuses an executor that cannot say what its call may cost", async () => {

@@ -3,18 +3,23 @@ import {
   type AnyState,
   done,
   fanOut,
+  forEach,
+  invoke,
   type JournalRecord,
   type Json,
+  type Pipeline,
   pipeline,
   type RunHost,
   type RunLimits,
   type StateLimits,
   type StepCall,
   stage,
+  to,
   type Usage,
 } from "@sluice/core";
 import { createHost, createMemoryJournals, readCost } from "@sluice/core/host";
 import { recordedCosts } from "@sluice/core/runtime";
+import { subPipeline } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { costInValue } from "../../packages/stages/src/agent/agent-steps.ts";
@@ -54,6 +59,39 @@ function one(only: WorkOptions, limits: RunLimits = {}) {
     stages: { one: work(only) },
     initial: "one",
     next: { one: ({ output }) => done(output) },
+  });
+}
+
+const anyInput = { type: "object" } as const;
+type Plain = Pipeline<Json, unknown>;
+type Limited = (limits: RunLimits) => Plain;
+
+/** A pipeline with a state that runs another one. */
+function called(inner: Plain, limits: RunLimits = {}, ofState: StateLimits = {}): Plain {
+  return pipeline({
+    id: `calls-${inner.spec.id}`,
+    input: anyInput,
+    limits,
+    pipelines: { inner },
+    stages: { call: subPipeline({ pipeline: "inner", input: {}, limits: ofState }) },
+    initial: "call",
+    next: { call: () => done("ok") },
+  });
+}
+
+/** A pipeline with a route that invokes another one. */
+function invoked(inner: Plain, limits: RunLimits = {}): Plain {
+  return pipeline({
+    id: `invokes-${inner.spec.id}`,
+    input: anyInput,
+    limits,
+    pipelines: { inner },
+    stages: { start: work(), end: work() },
+    initial: "start",
+    transitions: [
+      { from: "start", on: "success", to: invoke("inner", { onComplete: "end", onFail: "end" }) },
+      { from: "end", on: "success", to: { stages: [], execution: "sequential" } },
+    ],
   });
 }
 
@@ -247,6 +285,80 @@ describe("what an executor of any kind spent in an earlier process", () => {
     clock.turn(2_000);
     expect(await result).toMatchObject({ status: "failed", stages: [{ code: "timeout", detail: { limit } }] });
   });
+
+  const minute = { timeoutMs: 60_000 };
+  test.each<readonly [string, limit: string, around: (list: Limited) => Plain]>([
+    ["the run", "run", (list) => list(minute)],
+    ["a pipeline that a state runs", "run", (list) => called(list(minute))],
+    ["a pipeline that a route invokes", "run", (list) => invoked(list(minute))],
+    ["a pipeline in another one", "run", (list) => called(called(list(minute)))],
+    ["a pipeline around the one that has the items", "run", (list) => called(called(list({}), minute))],
+    ["a pipeline that invokes the one that has the items", "run", (list) => called(invoked(list({}), minute))],
+    ["a state that runs the pipeline", "caller", (list) => called(list({}), {}, minute)],
+    ["a state around two pipelines", "caller", (list) => called(called(list({})), {}, minute)],
+    ["a state in another pipeline", "caller", (list) => called(called(list({}), {}, minute))],
+  ])("in time of items in parallel counts once for %s", async (_which, limit, around) => {
+    const { clock, first, second } = twoHosts();
+    const allWork = Promise.withResolvers<void>();
+    let working = 0;
+    const item = work({
+      act: async ({ steps }) => {
+        await steps.run("work", async () => {
+          working += 1;
+          if (working === 4) {
+            clock.turn(20_000);
+            allWork.resolve();
+          }
+          await allWork.promise;
+          return null;
+        });
+        return completed(null);
+      },
+    });
+    const reached: (string | undefined)[] = [];
+    const last = (hang: Hang) =>
+      work({
+        act: async (scope) => {
+          const { steps, deadline } = scope;
+          await pause(scope, hang);
+          const passes = (id: string, ms: number) =>
+            steps.run(id, ({ signal }) =>
+              deadline.timed(signal, async () => {
+                clock.turn(ms);
+                reached.push(deadline.exceeded()?.limit);
+                return null;
+              }),
+            );
+          await passes("within", 39_999);
+          await passes("over", 1);
+          return completed(null);
+        },
+      });
+    const list = (hang: Hang) => (limits: RunLimits) =>
+      pipeline({
+        id: "list",
+        input: anyInput,
+        limits,
+        stages: { start: work(), item, last: last(hang) },
+        initial: "start",
+        next: { start: () => forEach("item", [1, 2, 3, 4], { join: "last" }), last: () => done("ok") },
+      });
+    const of = (hang: Hang) => around(list(hang));
+    let isHanging = false;
+    const hanging = of(async ({ signal }) => {
+      isHanging = true;
+      await stopped(signal);
+    });
+    const here = session({ model: noModel, clock, host: first, maxParallel: 4 });
+    const handle = here.start(hanging, {});
+    await eventually(() => isHanging);
+    await handle.suspend();
+    await session({ model: noModel, clock, host: second }).resume(
+      of(async () => undefined),
+      handle.runId,
+    );
+    expect(reached).toEqual([undefined, `${limit}.timeoutMs`]);
+  });
 });
 
 test("of journals of earlier versions is read from the values of their model steps, lost calls included", async () => {
@@ -293,6 +405,40 @@ test("of journals of earlier versions is read from the values of their model ste
   expect(recordedCosts(spec, older, () => undefined).spent.tokens.spent).toBe(0);
   const { spent, runMs } = recordedCosts(spec, older, costInValue);
   expect({ spent, runMs }).toEqual({ spent: costs.spent, runMs: costs.runMs });
+});
+
+test("the time of another pipeline in journals of earlier versions is that of its executions together", async () => {
+  const clock = handClock();
+  const passing = work({
+    act: async ({ steps }) => {
+      await steps.run("pass", () => {
+        clock.turn(1_000);
+        return null;
+      });
+      return completed(null);
+    },
+  });
+  const inner = pipeline({
+    id: "inner",
+    input: anyInput,
+    limits: { timeoutMs: 60_000 },
+    stages: { one: passing, two: passing },
+    initial: "one",
+    next: { one: () => to("two"), two: () => done("ok") },
+  });
+  const outer = called(inner);
+  const live = session({ model: noModel, clock });
+  const { runId } = await live.run(outer, {});
+  const journals = await live.host.journal(runId);
+  const older = journals.map(({ records, ...journal }) => ({
+    ...journal,
+    records: records.map((record) => ({ ...record, events: record.events.replace(/,"aroundMs":\[[^\]]*\]/, "") })),
+  }));
+  expect(older).not.toEqual(journals);
+  for (const read of [journals, older]) {
+    const { ms } = recordedCosts(outer.spec, read, costInValue).tree(`${runId}/call#1:a1:run/inner`, 1);
+    expect(ms).toBe(2_000);
+  }
 });
 
 test("what a child spends after its run was read, and before the run is taken over, counts against the caps", async () => {

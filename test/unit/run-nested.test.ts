@@ -5,7 +5,9 @@ import {
   backToInterrupted,
   callbackInteractor,
   done,
+  fail,
   final,
+  forEach,
   fork,
   invoke,
   type Json,
@@ -13,8 +15,11 @@ import {
   type State,
   type Subject,
   type Tool,
+  to,
 } from "@sluice/core";
+import { subPipeline } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
 import {
   completed,
@@ -290,19 +295,22 @@ describe("a run that forks from another", () => {
   });
 });
 
+/** Spends 40 tokens and completes, or fails with the cap that they do not fit under. */
+function spend(next: Json): State<Json, unknown> {
+  return work<Json, unknown>({
+    act: async (scope) => {
+      const refused = await scope.steps.run(
+        "spend",
+        () => scope.budget.reserve({ inputTokens: 40, outputTokens: 0 })?.limit ?? null,
+        { cost: (limit) => ({ inputTokens: limit === null ? 40 : 0, outputTokens: 0 }) },
+      );
+      return refused === null ? completed(next) : failed(refused);
+    },
+  });
+}
+
 test("the cap of an invoked pipeline counts what it used before a kill", async () => {
   const make = (): KilledRun => {
-    const spend = (next: string) =>
-      work<Json, unknown>({
-        act: async (scope) => {
-          const refused = await scope.steps.run(
-            "spend",
-            () => scope.budget.reserve({ inputTokens: 40, outputTokens: 0 })?.limit ?? null,
-            { cost: (limit) => ({ inputTokens: limit === null ? 40 : 0, outputTokens: 0 }) },
-          );
-          return refused === null ? completed(next) : failed(refused);
-        },
-      });
     const capped = pipeline({
       id: "capped",
       input,
@@ -333,4 +341,115 @@ test("the cap of an invoked pipeline counts what it used before a kill", async (
     capped: { status: "failed", message: expect.stringContaining("run.maxTokens") },
   });
   for (const facts of killed) expect(facts.output).toEqual(whole.output);
+});
+
+describe("the caps of a state that runs a pipeline", () => {
+  const spending = () =>
+    pipeline({ id: "spending", input, stages: { one: spend("1") }, initial: "one", next: { one: () => done("ok") } });
+  const limits = { maxTokens: 100 };
+
+  test("cover all its attempts, and each visit by itself, after a kill at any record, too", async () => {
+    const make = (): KilledRun => ({
+      pipeline: pipeline({
+        id: "outer",
+        input,
+        pipelines: { spending: spending() },
+        stages: {
+          often: subPipeline({
+            pipeline: "spending",
+            input: {},
+            limits,
+            retryPolicy: { maxAttempts: 4 },
+            assert: ({ status }, { attempt, visit }) =>
+              status === "completed" && visit === 1 && attempt < 4 ? { retry: "again" } : "ok",
+          }),
+        },
+        initial: "often",
+        next: {
+          often: {
+            completed: ({ output: said }) => done(said),
+            failed: ({ attempts }) => (attempts === 3 ? to("often") : fail("the cap did not hold")),
+          },
+        },
+      }),
+      input: {},
+    });
+    const { whole, killed } = await killedEverywhere(make);
+    expect(whole).toMatchObject({ stages: ["often#1 failed", "often#2 completed"], output: "ok" });
+    expect(whole.events.join()).toContain("one failed (tool): caller.maxTokens");
+    for (const facts of killed) expect(facts).toMatchObject({ stages: whole.stages, output: whole.output });
+  });
+
+  test("fail a state of the pipeline whose work ends beyond one, after a kill at any record and in a replay, too", async () => {
+    const beyond = work<Json, unknown>({
+      act: async ({ steps }) => {
+        await steps.run("spend", () => null, { cost: () => ({ inputTokens: 101, outputTokens: 0 }) });
+        return completed("spent");
+      },
+    });
+    const spends = pipeline({
+      id: "spends",
+      input,
+      stages: { beyond },
+      initial: "beyond",
+      next: { beyond: () => done("ok") },
+    });
+    const make = (): KilledRun => ({
+      pipeline: pipeline({
+        id: "outer",
+        input,
+        pipelines: { spends },
+        stages: { call: subPipeline({ pipeline: "spends", input: {}, limits }) },
+        initial: "call",
+        next: { call: { completed: () => fail("the cap did not hold"), failed: ({ message }) => done(message) } },
+      }),
+      input: {},
+    });
+    const { whole, killed } = await killedEverywhere(make);
+    expect(whole.output).toMatch(
+      /beyond failed \(budget\): the state that runs this pipeline may use 100 tokens: 101 used/,
+    );
+    for (const facts of killed) expect(facts.output).toEqual(whole.output);
+  });
+
+  test("cover each item of a list by itself, with the pipelines in its pipeline, after a kill at any record, too", async () => {
+    const make = (): KilledRun => {
+      const inner = subPipeline({ pipeline: "spending", input: {} });
+      const thrice = pipeline({
+        id: "thrice",
+        input,
+        pipelines: { spending: spending() },
+        stages: { first: spend("1"), second: inner, third: inner },
+        initial: "first",
+        next: { first: () => to("second"), second: () => to("third"), third: () => done("3") },
+      });
+      return {
+        pipeline: pipeline({
+          id: "outer",
+          input,
+          pipelines: { thrice },
+          stages: {
+            start: work(),
+            item: subPipeline({ pipeline: "thrice", input: {}, limits, inputSchema: z.number() }),
+            join: work({ act: ({ ctx }) => completed(json(ctx.items)) }),
+          },
+          initial: "start",
+          next: {
+            start: () => forEach("item", [1, 2], { join: "join", onFailure: "settle" }),
+            join: ({ output: items }) => done(items),
+          },
+        }),
+        input: {},
+      };
+    };
+    const { whole, killed } = await killedEverywhere(make);
+    const message = expect.stringMatching(/third failed .*caller\.maxTokens/);
+    expect(whole.output).toMatchObject({
+      item: [
+        { status: "failed", message },
+        { status: "failed", message },
+      ],
+    });
+    for (const facts of killed) expect(facts.output).toEqual(whole.output);
+  });
 });

@@ -31,7 +31,10 @@ export interface ProviderFaultOptions {
   readonly onProviderFault?: "suspend" | "fail";
 }
 
-/** Caps of one state or one run. Reaching one is a failure, never a silent success. */
+/**
+ * Caps of one execution of a state, with the runs of other pipelines that it starts, or of one run. Reaching one is a failure, never a
+ * silent success.
+ */
 export interface Caps {
   /** Input plus output tokens. Failure code `budget`. */
   readonly maxTokens?: number;

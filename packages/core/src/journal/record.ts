@@ -278,7 +278,7 @@ const AMOUNTS = [
   "unmeteredCalls",
   "stateMs",
   "runMs",
-] as const satisfies readonly (keyof StepCost)[];
+] as const satisfies readonly Exclude<keyof StepCost, "aroundMs">[];
 
 /** Writes numbers only, since whatever else an executor returns could hold a secret. */
 function amountsText(cost: StepCost): string {
@@ -288,6 +288,9 @@ function amountsText(cost: StepCost): string {
     const amount = cost[name];
     if (amount !== undefined) known.push(`"${name}":${Number.isFinite(amount) ? amount : null}`);
   }
+  const { aroundMs } = cost;
+  if (Array.isArray(aroundMs))
+    known.push(`"aroundMs":[${Array.from(aroundMs, (ms) => (Number.isFinite(ms) ? ms : null)).join(",")}]`);
   return `{${known.join(",")}}`;
 }
 
@@ -299,9 +302,15 @@ export function readCost({ events }: Pick<JournalRecord, "events">): StepCost | 
   for (const name of AMOUNTS) {
     // A cost that cannot be read is one of unknown amounts.
     const amount = isJsonObject(stored) ? stored[name] : null;
-    if (amount !== undefined) cost[name] = typeof amount === "number" ? amount : Number.NaN;
+    if (amount !== undefined) cost[name] = numberOf(amount);
   }
+  const aroundMs = field(stored, "aroundMs");
+  if (Array.isArray(aroundMs)) cost.aroundMs = aroundMs.map(numberOf);
   return cost;
+}
+
+function numberOf(amount: Json): number {
+  return typeof amount === "number" ? amount : Number.NaN;
 }
 
 /** What `writeEvents` wrote: the cost, if any, and the events. Undefined for a text that was never written. */

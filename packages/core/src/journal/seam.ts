@@ -40,7 +40,13 @@ export interface StepOptions<T extends Json = Json> {
   readonly decides?: (recorded: RecordedOutcome) => boolean;
 }
 /** What a step used, and how long its execution and its run had been running after it, in milliseconds without waits. */
-export type StepCost = Partial<Usage> & { readonly stateMs?: number; readonly runMs?: number };
+export type StepCost = Partial<Usage> & {
+  readonly stateMs?: number;
+  /** Of the root. */
+  readonly runMs?: number;
+  /** Of the runs of other pipelines that the step is in, and of the executions that started them, the outermost first. */
+  readonly aroundMs?: readonly number[];
+};
 /** A step's done record: the JSON text of its value, and its events. */
 export interface RecordedOutcome {
   readonly value: string;

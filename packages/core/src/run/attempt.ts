@@ -109,7 +109,7 @@ export class Attempt implements SharedByAttempts {
 export function firstAttempt(execution: Execution): Attempt {
   const { state, steps, deps, meter, stateId, visit, detours } = execution;
   const executionId = executionIdOf(stateId, visit);
-  const recorded = meter.recorded.execution(steps.runId, executionId);
+  const recorded = meter.recorded.execution(steps.runId, executionId, meter.works.length);
   const watch = new Stopwatch(deps.clock, recorded?.stateMs);
   const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
   const watches = [watch, ...meter.works];

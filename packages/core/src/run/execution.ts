@@ -50,6 +50,8 @@ export interface StartedChild {
   readonly parent: ParentView;
   /** Of a list with a limit of its own. */
   readonly slots: ConcurrencySlots | undefined;
+  /** Of the execution that started the run, if one did. */
+  readonly meter?: RunMeter;
   /** Of a run whose pipeline a state made. */
   readonly made?: MadePipeline;
 }
@@ -109,13 +111,20 @@ export interface Execution extends PreparedState {
   readonly detours: Detours;
   /** Prepares the pipelines that children bring with them. */
   admit(children: readonly ChildPipeline[]): Promise<StartFacts>;
-  /** Runs other pipelines as children, in a step of this name, after `admit`. `around` binds a hook of this execution to its attempt. */
+  /** Runs other pipelines as children, in a step of this name, after `admit`. */
   runChildren(
     stepId: string,
     children: readonly ChildPipeline[],
     facts: StartFacts,
-    around: (hook: GuardHook) => GuardHook,
+    around: AroundChildren,
   ): Promise<readonly ChildOutcome[]>;
+}
+
+/** What an attempt puts around the pipelines that it runs. */
+export interface AroundChildren {
+  /** Binds a hook of the execution to the attempt. */
+  hook(hook: GuardHook): GuardHook;
+  readonly meter: RunMeter;
 }
 
 /** What the starts of children record in addition, by the keys of those that bring a pipeline. */

@@ -150,8 +150,7 @@ function branchEnd({ steps, state: { terminal = "" } }: Walk, end: MachineEnd): 
 
 /** Runs another pipeline, with its own context, limits and states. */
 async function runOther(parent: PipelineInRun, child: StartedChild): Promise<ProgramEnd> {
-  const { steps, input } = child;
-  const { made } = child;
+  const { steps, input, made } = child;
   const name = textField(input, "pipeline") ?? "";
   const spec = made?.spec ?? parent.spec.pipelines.get(name);
   if (spec === undefined) {
@@ -162,7 +161,7 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
     const message = `run ${steps.runId}: its pipeline ${name} was made during the run, and has changed`;
     throw new SluiceError("Validation", "pipeline_changed", message);
   }
-  const meter = childMeter(parent.meter, spec.limits, parent.deps.clock, steps.runId);
+  const meter = childMeter(child.meter ?? parent.meter, spec.limits, parent.deps.clock, steps.runId);
   const { outerGuards } = made ?? parent;
   const own = inRun(spec, { ...parent, outerGuards, meter });
   const { run, context } = startOfOther(child);

@@ -57,17 +57,17 @@ export function shownTools(
   return visibility === "session" || allowedTools === undefined ? tools : tools.filter(({ allowed }) => allowed);
 }
 
-/** The agents whose cost a cap limits: their own, or that of their pipeline or of one that runs it. */
+/** The agents whose cost a cap limits: their own, that of their pipeline, or that of a pipeline or a state that runs it. */
 export function costCappedAgents(spec: PipelineSpec): readonly AgentSpec[] {
   const { limits, states, pipelines } = spec;
   if (limits.maxCostUsd !== undefined) return agentsWithin(spec).map(([, agent]) => agent);
   const own = [...agentsOf(spec)].filter(([id]) => states.get(id)?.limits?.maxCostUsd !== undefined);
-  const owned = [...states.values()].flatMap(({ owns = [], limits: caps }) =>
-    owns.flatMap((one) =>
-      caps?.maxCostUsd === undefined ? costCappedAgents(one) : agentsWithin(one).map(([, agent]) => agent),
-    ),
-  );
-  return [...own.map(([, agent]) => agent), ...owned, ...[...pipelines.values()].flatMap(costCappedAgents)];
+  const started = [...states.values()].flatMap(({ owns = [], runs = [], limits: caps }) => {
+    if (caps?.maxCostUsd === undefined) return owns.flatMap(costCappedAgents);
+    const called = runs.flatMap(({ pipeline }) => pipelines.get(pipeline) ?? []);
+    return [...owns, ...called].flatMap((one) => agentsWithin(one).map(([, agent]) => agent));
+  });
+  return [...own.map(([, agent]) => agent), ...started, ...[...pipelines.values()].flatMap(costCappedAgents)];
 }
 
 /** The provider options that the states of a pipeline may not set, with paths such as `stages.plan.providerOptions.openai.store`. */

@@ -1,10 +1,11 @@
 // What runs and executions used: in this process, and by what earlier ones recorded.
+import { textField } from "../../base/json.ts";
 import { nanoUsd } from "../../base/money.ts";
 import type { PipelineSpec } from "../../definition/spec.ts";
 import type { Caps } from "../../definition/state-rules.ts";
 import { readCost } from "../../journal/record.ts";
 import type { JournalRecord, RunJournal, StepCost } from "../../journal/seam.ts";
-import { parseAttemptStep } from "../../journal/step-id.ts";
+import { parseAttemptStep, parseSiblingId, parseStepId } from "../../journal/step-id.ts";
 
 /** What was used, and what is reserved for calls in flight at their maximum. Money in billionths of a dollar. */
 export interface Ledger {
@@ -54,7 +55,7 @@ export function isAmount(amount: unknown): amount is number {
   return typeof amount === "number" && Number.isFinite(amount) && amount >= 0;
 }
 
-/** What one execution used in earlier processes. */
+/** What one execution, with the runs that it started, used in earlier processes. */
 export interface ExecutionCost {
   readonly spent: Ledger;
   readonly stateMs: number;
@@ -66,9 +67,10 @@ export interface RecordedCosts {
   readonly runMs: number;
   /** The opening records of the steps that used models without a known price. */
   readonly unpriced: readonly JournalRecord[];
-  execution(runId: string, executionId: string): ExecutionCost | undefined;
-  /** Of a run and its children: what they used, and how long their executions took together. */
-  tree(runId: string): { readonly spent: Ledger; readonly ms: number };
+  /** `around` is how many runs, and executions that started them, it is in. */
+  execution(runId: string, executionId: string, around: number): ExecutionCost | undefined;
+  /** Of the run of another pipeline and its children: what they used, and how long it ran. `around` counts as for an execution. */
+  tree(runId: string, around: number): { readonly spent: Ledger; readonly ms: number };
 }
 
 /** For a new run. */
@@ -82,33 +84,40 @@ export const NO_RECORDED_COSTS: RecordedCosts = {
 
 /**
  * Sums the recorded costs of the steps of a run and its children. An open record counts too, with the most that its step could
- * use, if no process finished the step or a different one did. Nothing is read for a pipeline without caps. `older` reads the
- * cost of a record that has none, which earlier versions kept in its value.
+ * use, if no process finished the step or a different one did. Nothing is read for a run without caps. `older` reads the cost of a
+ * record that has none, which earlier versions kept in its value.
  */
 export function recordedCosts(
   spec: PipelineSpec,
   journals: readonly RunJournal[],
   older: (record: JournalRecord) => StepCost | undefined,
 ): RecordedCosts {
-  if (!hasCaps(spec)) return NO_RECORDED_COSTS;
+  if (!hasCaps(spec) && !journals.some(isOfMade)) return NO_RECORDED_COSTS;
   const spent = createLedger();
   let runMs = 0;
   const unpriced = new Set<JournalRecord>();
-  const executions = new Map<string, { readonly spent: Ledger; stateMs: number }>();
+  const executions = new Map<string, RecordedExecution>();
+  const executionAt = (key: string): RecordedExecution => {
+    const known = executions.get(key) ?? { spent: createLedger(), started: createLedger(), stateMs: 0, aroundMs: [] };
+    executions.set(key, known);
+    return known;
+  };
   for (const { runId, records } of journals) {
+    const callers = callersOf(runId).map(executionAt);
     let open: JournalRecord | undefined;
     const add = (record: JournalRecord): void => {
       const cost = readCost(record) ?? older(record);
       if (cost === undefined) return;
       const { executionId } = parseAttemptStep(record.stepId) ?? {};
-      const key = keyOf(runId, executionId ?? "");
-      const execution = executions.get(key) ?? { spent: createLedger(), stateMs: 0 };
-      executions.set(key, execution);
+      const execution = executionAt(keyOf(runId, executionId ?? ""));
       spend(execution.spent, cost);
+      for (const { started } of callers) spend(started, cost);
       spend(spent, cost);
       if (isUnpriced(cost)) unpriced.add(open ?? record);
       execution.stateMs = Math.max(execution.stateMs, elapsed(cost.stateMs));
       runMs = Math.max(runMs, elapsed(cost.runMs));
+      for (const { aroundMs } of [execution, ...callers])
+        for (const [at, ms] of cost.aroundMs?.entries() ?? []) aroundMs[at] = Math.max(aroundMs[at] ?? 0, elapsed(ms));
     };
     for (const record of records) {
       if (record.phase === "open") open = record;
@@ -123,23 +132,54 @@ export function recordedCosts(
     spent,
     runMs,
     unpriced: [...unpriced],
-    execution: (runId, id) => executions.get(keyOf(runId, id)),
-    tree: (runId) => {
+    execution: (runId, id, around) => {
+      const found = executions.get(keyOf(runId, id));
+      if (found === undefined) return undefined;
+      const all = createLedger(found.spent);
+      addLedger(all, found.started);
+      return { spent: all, stateMs: Math.max(found.stateMs, found.aroundMs[around - 1] ?? 0) };
+    },
+    tree: (runId, around) => {
       const sum = createLedger();
-      let ms = 0;
-      for (const [key, { spent: own, stateMs }] of executions) {
+      let [ms, together] = [0, 0];
+      for (const [key, { spent: own, stateMs, aroundMs }] of executions) {
         if (!key.startsWith(`${runId} `) && !key.startsWith(`${runId}/`)) continue;
         addLedger(sum, own);
-        ms += stateMs;
+        ms = Math.max(ms, aroundMs[around - 1] ?? 0);
+        together += stateMs;
       }
-      return { spent: sum, ms };
+      // Earlier versions did not record how long the run took: no longer than its executions together.
+      return { spent: sum, ms: ms === 0 ? together : ms };
     },
   };
+}
+
+interface RecordedExecution {
+  readonly spent: Ledger;
+  /** Of the runs that it started, which are in other journals. */
+  readonly started: Ledger;
+  stateMs: number;
+  /** Of what is around its steps and those of the runs that it started, the outermost first. It is itself around the latter. */
+  readonly aroundMs: number[];
+}
+
+/** The executions that started a run or one around it, by their keys. */
+function callersOf(runId: string): readonly string[] {
+  const of = parseSiblingId(runId);
+  if (of === undefined) return [];
+  const step = parseStepId(of.fanOut);
+  const outer = callersOf(of.parentId);
+  return step.kind === "children" ? [keyOf(of.parentId, step.executionId), ...outer] : outer;
 }
 
 function hasCaps({ limits, states, pipelines }: PipelineSpec): boolean {
   const all: readonly (Caps | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
   return all.some((each) => each !== undefined && isCapped(each)) || [...pipelines.values()].some(hasCaps);
+}
+
+/** Whether it is the run of a pipeline that a state owns or made. Its caps are not among those of the pipelines that a run knows. */
+function isOfMade({ input }: RunJournal): boolean {
+  return textField(input, "made") !== undefined;
 }
 
 function isCapped({ maxTokens, maxCostUsd, timeoutMs }: Caps): boolean {

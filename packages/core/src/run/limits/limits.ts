@@ -18,9 +18,9 @@ import {
 /** The spending and the running time of a root run, all its states and children included. */
 export interface RunMeter {
   readonly recorded: RecordedCosts;
-  /** Of the run and of those around it, if it is that of another pipeline; its own first. */
+  /** Of the run and, if it is that of another pipeline, of the runs around it and of the executions that started them; its own first. */
   readonly works: readonly Stopwatch[];
-  /** As far as these runs have caps. The caps of all of them apply. */
+  /** As far as these have caps. The caps of all of them apply. */
   readonly ledgers: readonly Ledger[];
   readonly caps: readonly Cap[];
   readonly timeCaps: readonly TimeCap[];
@@ -28,19 +28,20 @@ export interface RunMeter {
 
 export function createRunMeter(limits: RunLimits, clock: Clock, recorded: RecordedCosts = NO_RECORDED_COSTS): RunMeter {
   const ledger = isSpendingCapped(limits) ? createLedger(recorded.spent) : undefined;
-  return meterOf(limits, ledger, new Stopwatch(clock, recorded.runMs), recorded, undefined);
+  return meterOf("run", limits, ledger, new Stopwatch(clock, recorded.runMs), recorded, undefined);
 }
 
-/** The meter of another pipeline's run inside a run. */
+/** The meter of another pipeline's run inside a run, or inside the execution that started it. */
 export function childMeter(parent: RunMeter, limits: RunLimits, clock: Clock, runId: string): RunMeter {
   const { recorded } = parent;
-  const { spent, ms } = recorded.tree(runId);
+  const { spent, ms } = recorded.tree(runId, parent.works.length);
   const ledger = isSpendingCapped(limits) ? createLedger(spent) : undefined;
-  return meterOf(limits, ledger, new Stopwatch(clock, ms), recorded, parent);
+  return meterOf("run", limits, ledger, new Stopwatch(clock, ms), recorded, parent);
 }
 
 function meterOf(
-  limits: RunLimits,
+  owner: Owner,
+  limits: Caps,
   ledger: Ledger | undefined,
   work: Stopwatch,
   recorded: RecordedCosts,
@@ -51,8 +52,8 @@ function meterOf(
     recorded,
     works: [work, ...works],
     ledgers: ledger === undefined ? ledgers : [ledger, ...ledgers],
-    caps: [...capsOf("run", limits, ledger), ...caps],
-    timeCaps: [...timeCap("run", limits.timeoutMs, () => work.ms()), ...timeCaps],
+    caps: [...capsOf(owner, limits, ledger), ...caps],
+    timeCaps: [...timeCap(owner, limits.timeoutMs, () => work.ms()), ...timeCaps],
   };
 }
 
@@ -64,7 +65,7 @@ function isSpendingCapped({ maxTokens, maxCostUsd }: Caps): boolean {
 export type LimitHit = {
   readonly code: "budget" | "timeout";
   readonly message: string;
-  /** `state.maxTokens`, `run.maxCostUsd`, … */
+  /** `state.maxTokens`, `run.maxCostUsd`, `caller.timeoutMs`, … */
   readonly limit: string;
   /** The cap and the amounts counted against it, in tokens or US dollars. Absent for time. */
   readonly detail?: {
@@ -102,8 +103,10 @@ export interface Deadline {
 /** The caps of one execution. They start with what its records, and those of its whole run, say was used before. */
 export class ExecutionLimits implements Budget, Deadline {
   readonly #clock: Clock;
+  readonly #state: Caps;
   readonly #run: RunMeter;
   readonly #watch: Stopwatch;
+  readonly #ledger: Ledger | undefined;
   /** Of the execution and of the run, as far as they have caps. */
   readonly #ledgers: readonly Ledger[];
   readonly #caps: readonly Cap[];
@@ -117,15 +120,22 @@ export class ExecutionLimits implements Budget, Deadline {
   /** `watch` measures the time of this execution, and starts with the recorded one. */
   constructor(state: Caps, run: RunMeter, clock: Clock, watch: Stopwatch, recorded?: ExecutionCost) {
     this.#clock = clock;
+    this.#state = state;
     this.#watch = watch;
     this.#recordedMs = recorded?.stateMs ?? 0;
     this.#run = run;
     const { ledgers, caps, timeCaps } = run;
     const ledger = isSpendingCapped(state) ? createLedger(recorded?.spent) : undefined;
+    this.#ledger = ledger;
     this.#ledgers = ledger === undefined ? ledgers : [ledger, ...ledgers];
     this.#caps = ledger === undefined ? caps : [...capsOf("state", state, ledger), ...caps];
     const own = timeCap("state", state.timeoutMs, () => watch.ms());
     this.#timeCaps = own.length === 0 ? timeCaps : [...own, ...timeCaps];
+  }
+
+  /** For the runs that this execution starts, which its caps cover. */
+  meter(): RunMeter {
+    return meterOf("caller", this.#state, this.#ledger, this.#watch, this.#run.recorded, this.#run);
   }
 
   get capped(): boolean {
@@ -149,7 +159,11 @@ export class ExecutionLimits implements Budget, Deadline {
     const stateMs = this.#watch.ms();
     if (stateMs === this.#recordedMs) return spent;
     this.#recordedMs = stateMs;
-    return { ...spent, stateMs, runMs: this.runMs() };
+    const { works } = this.#run;
+    const times = { stateMs, runMs: this.runMs() };
+    if (works.length === 1) return { ...spent, ...times };
+    const [, ...around] = works.toReversed();
+    return { ...spent, ...times, aroundMs: around.map((work) => work.ms()) };
   }
 
   exceeded(): LimitHit | undefined {
@@ -226,8 +240,12 @@ export class ExecutionLimits implements Budget, Deadline {
   }
 }
 
-type Owner = "state" | "run";
-const OWNER: Readonly<Record<Owner, string>> = { state: "this state", run: "the run" };
+type Owner = "state" | "caller" | "run";
+const OWNER: Readonly<Record<Owner, string>> = {
+  state: "this state",
+  caller: "the state that runs this pipeline",
+  run: "the run",
+};
 
 /** A cap on tokens or money, in the unit of its account. */
 interface Cap {

@@ -323,10 +323,10 @@ class AttemptScope implements ActScope {
   }
 
   get runChildren(): ActScope["runChildren"] {
-    const { execution, executionId, number, slot } = this.#attempt;
-    const around = (hook: GuardHook): GuardHook => {
+    const { execution, executionId, number, slot, limits } = this.#attempt;
+    const hook = (own: GuardHook): GuardHook => {
       const { kind } = execution.state;
-      return (call) => hook({ ...call, kind, executionId, attempt: number }, this.#attempt.contextNow(this.#entry));
+      return (call) => own({ ...call, kind, executionId, attempt: number }, this.#attempt.contextNow(this.#entry));
     };
     return (name, children) =>
       this.#work.during(async () => {
@@ -340,7 +340,7 @@ class AttemptScope implements ActScope {
           ...(context === undefined ? {} : { context: jsonCopy(context, `the context of ${key}`) }),
         }));
         const run = (facts: StartFacts) =>
-          slot.withSlotReleased(() => execution.runChildren(stepId, own, facts, around));
+          slot.withSlotReleased(() => execution.runChildren(stepId, own, facts, { hook, meter: limits.meter() }));
         if (own.every((child) => typeof child.pipeline === "string")) return await run(NO_FACTS);
         const facts = await execution.admit(own);
         // The attempt may have ended meanwhile.

@@ -190,7 +190,7 @@ function faultOfExit({ events }: RecordedOutcome, left: Left): ExitFault | undef
   return { message: isResult ? left.result.message : fault, ...place };
 }
 
-const CAPS = /^(?:state|run)\.(?:maxTokens|maxCostUsd|timeoutMs)$/;
+const CAPS = /^(?:state|caller|run)\.(?:maxTokens|maxCostUsd|timeoutMs)$/;
 
 function isCap({ limit }: JsonObject): boolean {
   return typeof limit === "string" && CAPS.test(limit);

@@ -12,7 +12,7 @@ import type { Child, ChildEnd, Effect, MachineInput } from "../../machine/transi
 import { AttemptJournal } from "../attempt.ts";
 import type { Decided, MadePipeline, StartedChild } from "../execution.ts";
 import { type ConcurrencySlots, createConcurrencySlots, slotsWithin } from "../limits/concurrency-slot.ts";
-import { cancelReason } from "../limits/limits.ts";
+import { cancelReason, type RunMeter } from "../limits/limits.ts";
 import { addChildTo, type ChildAccount, readChildAccount } from "../run-result.ts";
 import { decideRoute } from "../stage/decide-route.ts";
 import { decidesRoute } from "../stage/recorded-phases.ts";
@@ -158,6 +158,8 @@ function childEnd(key: string, { status, value }: SiblingEnd): ChildEnd {
 interface ChildSettings {
   /** Those of a list with a limit of its own. */
   readonly slots?: ConcurrencySlots | undefined;
+  /** Of the execution that starts them. */
+  readonly meter?: RunMeter;
   /** The pipelines that a state made, by the key of the child. */
   readonly made?: ReadonlyMap<string, MadePipeline>;
 }
@@ -168,7 +170,7 @@ export async function runChildren(
   stepId: string,
   children: readonly ChildRun[],
   options: RunChildrenOptions,
-  { slots, made = new Map() }: ChildSettings = {},
+  { slots, meter, made = new Map() }: ChildSettings = {},
 ): Promise<Readonly<Record<string, SiblingEnd>>> {
   const { running } = pipeline;
   const { run, context, outputs, hops, counts, forks } = state;
@@ -177,7 +179,14 @@ export async function runChildren(
   running.byStep.set(at, (child, input) => {
     const own = made.get(textField(input, "key") ?? "");
     const parent = { run, context, outputs, hops, counts, forks };
-    return pipeline.runChild({ steps: child, input, parent, slots, ...(own === undefined ? {} : { made: own }) });
+    return pipeline.runChild({
+      steps: child,
+      input,
+      parent,
+      slots,
+      ...(meter === undefined ? {} : { meter }),
+      ...(own === undefined ? {} : { made: own }),
+    });
   });
   try {
     return await steps.runChildren(stepId, children, options);

@@ -3,12 +3,11 @@ import { field, isJsonObject, type JsonObject } from "../../base/json.ts";
 import { fingerprint } from "../../definition/fingerprint/fingerprint.ts";
 import { recordedGraph } from "../../definition/graph.ts";
 import type { PipelineSpec } from "../../definition/spec.ts";
-import type { GuardHook } from "../../definition/state-rules.ts";
 import type { NamedGuard } from "../../gate/guard-hooks.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
 import { childRunId } from "../../journal/step-id.ts";
-import type { StartFacts } from "../execution.ts";
+import type { AroundChildren, StartFacts } from "../execution.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
 import { endOf, outcomesOf, runChildren } from "./fan-out.ts";
@@ -39,7 +38,7 @@ export async function runPipelines(
   state: string,
   children: readonly ChildPipeline[],
   facts: StartFacts,
-  around: (hook: GuardHook) => GuardHook,
+  { hook: bound, meter }: AroundChildren,
 ): Promise<readonly ChildOutcome[]> {
   const { pipeline, steps, account } = walk;
   const runs = children.map(({ key, pipeline: named, input, context }): ChildRun => {
@@ -66,7 +65,7 @@ export async function runPipelines(
     };
   });
   const keys = children.map(({ key }) => key);
-  const outerGuards = guardsAround(walk, state, around);
+  const outerGuards = guardsAround(walk, state, bound);
   const made = new Map(
     children.flatMap(({ key, pipeline: spec }) => (typeof spec === "string" ? [] : [[key, { spec, outerGuards }]])),
   );
@@ -79,7 +78,7 @@ export async function runPipelines(
     },
     joined: (settled) => [{ type: "fanOut.joined", data: { fanOut: stepId, outcomes: outcomesOf(keys, settled) } }],
   };
-  const ends = await runChildren(walk, stepId, runs, settings, { made });
+  const ends = await runChildren(walk, stepId, runs, settings, { made, meter });
   return keys.flatMap((key) => {
     const end = endOf(ends, key);
     if (end === undefined) return [];
@@ -90,14 +89,10 @@ export async function runPipelines(
 }
 
 /** The hooks around a pipeline that a state makes. What it says of itself is not shown to them: a model may have written it. */
-function guardsAround(
-  { pipeline }: Walk,
-  state: string,
-  around: (hook: GuardHook) => GuardHook,
-): readonly NamedGuard[] {
+function guardsAround({ pipeline }: Walk, state: string, bound: AroundChildren["hook"]): readonly NamedGuard[] {
   const own = { pipeline: pipeline.spec.onCall, state: pipeline.states.get(state)?.state.onCall };
   const named = Object.entries(own).flatMap(([name, hook]) =>
-    hook === undefined ? [] : [{ name, hook: around(hook) }],
+    hook === undefined ? [] : [{ name, hook: bound(hook) }],
   );
   return [...pipeline.outerGuards, ...named];
 }
