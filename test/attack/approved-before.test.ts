@@ -40,6 +40,7 @@ async function takenUp(stopsAt: RegExp, first: Life, second: Life, phase?: "done
   return {
     result,
     finished: eventData(events, "call.finished"),
+    types: events.map(({ type }) => type),
     journal: JSON.stringify(await next.host.journal(handle.runId)),
   };
 }
@@ -158,6 +159,16 @@ describe("a call that a person granted before a kill", () => {
   )("%s, %s: never runs", async (_how, _place, stopsAt, change) => {
     const { result, ran } = await found(stopsAt, change);
     expect([result.status, ran]).toEqual(["completed", []]);
+  });
+
+  test("while it wrote, with a tool that only reads by now: never uses its grant again, nor starts again", async () => {
+    const [before, ran]: [Json[], Json[]] = [[], []];
+    const reading = deploy(ran, { effect: "read" });
+    const first = { ...asked, tools: deploy(before) };
+    const { types, finished } = await takenUp(CALL, first, { ...later, tools: reading }, "done");
+    expect([before.length, ran.length, finished.map(({ outcome }) => outcome)]).toEqual([1, 0, ["outcome_unknown"]]);
+    const once = types.filter((type) => type === "grant.consumed" || type === "call.started");
+    expect(once).toEqual(["grant.consumed", "call.started"]);
   });
 });
 

@@ -1,14 +1,15 @@
 import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { AllowedTool, Json, Tool } from "@sluice/core";
+import { type AllowedTool, callbackInteractor, done, type Json, pipeline, type Tool, to } from "@sluice/core";
 import { createHost, createMemoryJournals, verifyJournal } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
-import { type RunHandle, type RunResult, type SessionOptions, scriptedModel } from "@sluice/stages";
+import { type RunHandle, type RunResult, type SessionOptions, scriptedModel, subPipeline } from "@sluice/stages";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { approving, bash, type Call, eventData, read, type Scene, scene, write } from "../support/attack.ts";
 import { soon } from "../support/people-kit.ts";
-import { eventsOf, session, type TestSession, tool } from "../support/run-kit.ts";
+import { caller, completed, eventsOf, noModel, session, type TestSession, tool, work } from "../support/run-kit.ts";
 import { calling, failingAt, working } from "../support/stopped-runs.ts";
 
 /** One process of a run: its session in the scene's store, with a model that makes these calls. */
@@ -344,6 +345,62 @@ test("a tool that came with a fork: never gets what was granted before it change
   await expect(resumed(here, fork.runId, calls, own("write"))).rejects.toMatchObject({ code: "tools_changed" });
   const { events } = await resumed(here, fork.runId, calls, own("read"));
   expect(ran(events, "Own")).toBe(1);
+});
+
+test("a tool that came while a child worked: never is called as another one in a fork that begins inside the child", async () => {
+  const here = scene();
+  const calls = work({
+    allowedTools: [{ tool: "Own", optional: true }],
+    act: async (scope) => {
+      await scope.ask({ name: "ask", question: { question: "now?", answer: { type: "string" } } });
+      return completed(await caller(scope)("Own", { to: "prod" }));
+    },
+  });
+  const inner = pipeline({
+    id: "inner",
+    input: z.object({}),
+    stages: { one: calls, two: calls },
+    initial: "one",
+    next: { one: () => to("two"), two: () => done("ok") },
+  });
+  const outer = pipeline({
+    id: "outer",
+    input: z.object({}),
+    pipelines: { inner },
+    stages: { state: subPipeline({ pipeline: "inner", input: {} }) },
+    initial: "state",
+    next: { state: () => done("ok") },
+  });
+  const executed: Json[] = [];
+  const own = (...required: string[]) =>
+    tool("Own", {
+      input: { type: "object", required },
+      execute: async () => ({ ok: true, output: executed.push("Own") }),
+    });
+  const live = session({ cwd: here.root, model: noModel, wait: true });
+  const life = (tools: readonly Tool[], answers: number) => {
+    let left = answers;
+    const person = callbackInteractor("ann", () => (left-- > 0 ? { kind: "value", value: "yes" } : undefined));
+    return session({ cwd: here.root, model: noModel, wait: true, tools, host: live.host, interactors: [person] });
+  };
+  const suspended = async (question: string, run: RunHandle<string>): Promise<string> => {
+    await soon(async () =>
+      (await live.host.requests(run.runId)).some(({ requestId }) => requestId.startsWith(question)),
+    );
+    await run.suspend();
+    return run.runId;
+  };
+  const runId = await suspended("one#1", life([], 0).start(outer, {}));
+  await suspended("two#1", life([own("to")], 1).resume(outer, runId));
+  expect(executed).toHaveLength(1);
+  const from = { from: "two#1:inner" };
+  await expect(life([own()], 1).fork(outer, runId, from)).rejects.toMatchObject({
+    code: "tools_changed",
+    detail: { tools: ["Own has a different schema"] },
+  });
+  expect(executed).toHaveLength(1);
+  expect((await life([own("to")], 1).fork(outer, runId, from)).status).toBe("completed");
+  expect(executed).toHaveLength(2);
 });
 
 test("a tool that one process brought and nothing used is not missed later", async () => {

@@ -73,7 +73,8 @@ async function runKilled(
   return { facts, written };
 }
 
-function counted(store: JournalStore, onWrite: () => void): JournalStore {
+/** A store that calls this before each record that it takes. */
+export function counted(store: JournalStore, onWrite: () => void): JournalStore {
   return {
     ...store,
     append: (commit) => {

@@ -1,4 +1,5 @@
 import {
+  callbackInteractor,
   done,
   type Pipeline,
   type PipelineMeta,
@@ -10,10 +11,22 @@ import {
   state,
   to,
 } from "@sluice/core";
-import { scriptedModel } from "@sluice/stages";
-import { expect, test } from "vitest";
+import { type RunHandle, replayRun, scriptedModel, subPipeline } from "@sluice/stages";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { dataOf, eventsOf, eventually, session, tool, twoHosts } from "../support/run-kit.ts";
+import {
+  completed,
+  dataOf,
+  eventsOf,
+  eventually,
+  json,
+  noModel,
+  session,
+  tool,
+  twoHosts,
+  work,
+  workExecutor,
+} from "../support/run-kit.ts";
 
 const finish = (tool: string, input: object) => ({ calls: [{ tool, input: JSON.parse(JSON.stringify(input)) }] });
 /** The second turn of `execute` asks a person, so that a run stops there with a past behind it. */
@@ -216,6 +229,90 @@ test("a fork of a fork is compared with the pipeline that recorded the past it t
   expect(onStart).toMatchObject({ originalPipeline: { fingerprint: first().spec.fingerprint } });
   expect(await refusal(forkOf(on.runId, "plan#1", second()))).toMatchObject({ code: "pipeline_changed" });
   expect(await forkOf(on.runId, "review#1", second())).toMatchObject({ status: "completed" });
+});
+
+describe("a fork that begins inside a child", () => {
+  /** A pipeline of one child, whose states ask one after the other; another cap makes it another pipeline. */
+  function nested(cap: number): Pipeline<Record<string, never>, unknown> {
+    const asks = (question: string) =>
+      work({
+        limits: { maxToolCalls: cap },
+        act: async ({ ask }) =>
+          completed(json(await ask({ name: "ask", question: { question, answer: { type: "string" } } }))),
+      });
+    const inner = pipeline({
+      id: "inner",
+      input: z.object({}),
+      stages: { one: asks("one?"), two: asks("two?"), three: asks("three?"), four: asks("four?") },
+      initial: "one",
+      next: { one: () => to("two"), two: () => to("three"), three: () => to("four"), four: () => done("ok") },
+    });
+    return pipeline({
+      id: "nested",
+      input: z.object({}),
+      pipelines: { inner },
+      stages: { outer: subPipeline({ pipeline: "inner", input: {} }) },
+      initial: "outer",
+      next: { outer: () => done("ok") },
+    });
+  }
+  function scene() {
+    const { clock, first: host } = twoHosts();
+    /** A session whose person answers these questions and leaves the others open. */
+    const answering = (...answered: readonly string[]) =>
+      session({
+        ...{ model: noModel, clock, host, wait: true },
+        interactors: [
+          callbackInteractor("ann", ({ body }) =>
+            answered.includes(String(body.question)) ? { kind: "value", value: "yes" } : undefined,
+          ),
+        ],
+      });
+    /** The run, suspended where it asks this. */
+    const at = async (question: string, run: RunHandle<unknown>): Promise<string> => {
+      const isOpen = async () => (await host.requests(run.runId)).some(({ body }) => body.question === question);
+      await eventually(() => isOpen().catch(() => false));
+      await run.suspend();
+      return run.runId;
+    };
+    return { host, answering, at };
+  }
+
+  test("is compared with the pipeline that recorded the child last, and says who allowed it", async () => {
+    const { host, answering, at } = scene();
+    const of = await at("one?", answering().start(nested(9), {}));
+    await at("two?", answering("one?").resume(nested(5), of, { allowChanged: true, by: "ann" }));
+    // Resumed once more, where nothing of the child is recorded.
+    await at("two?", answering().resume(nested(7), of, { allowChanged: true, by: "bob" }));
+
+    const all = answering("one?", "two?", "three?", "four?");
+    const from = "two#1:inner";
+    for (const other of [9, 7])
+      expect(await refusal(all.fork(nested(other), of, { from }))).toMatchObject({ code: "pipeline_changed" });
+    expect(await all.fork(nested(9), of, { from: "one#1:inner" })).toMatchObject({ status: "completed" });
+    const forked = all.fork(nested(5), of, { from });
+    expect(await forked).toMatchObject({ status: "completed" });
+    const allowed = dataOf(await eventsOf(host, forked.runId), "run.resumed").map(({ changed }) => changed);
+    expect(allowed).toMatchObject([{ by: "ann" }, undefined]);
+    const journals = await host.journal(forked.runId);
+    expect(await replayRun(nested(5), journals, { env: {}, executors: [workExecutor] })).toMatchObject({
+      identical: true,
+    });
+  });
+
+  test("of a fork is compared with the pipeline of the one that recorded the child last", async () => {
+    const { answering, at } = scene();
+    const of = await at("three?", answering("one?", "two?").start(nested(9), {}));
+    const changed = { from: "three#1:inner", allowChanged: true };
+    const fork = await at("four?", answering("three?").fork(nested(5), of, changed));
+    const all = answering("two?", "three?", "four?");
+    const before = { from: "two#1:inner" };
+    const behind = { from: "four#1:inner" };
+    expect(await refusal(all.fork(nested(5), fork, before))).toMatchObject({ code: "pipeline_changed" });
+    expect(await refusal(all.fork(nested(9), fork, behind))).toMatchObject({ code: "pipeline_changed" });
+    expect(await all.fork(nested(9), fork, before)).toMatchObject({ status: "completed" });
+    expect(await all.fork(nested(5), fork, behind)).toMatchObject({ status: "completed" });
+  });
 });
 
 test("a run that was in a state which is gone, or whose steps are others now, is refused and continues with the old one", async () => {

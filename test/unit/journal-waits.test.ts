@@ -36,6 +36,7 @@ function atWork() {
     rest: unused,
     wake: unused,
     wakeAt: unused,
+    recovery: undefined,
   };
   const signal = (): void => {
     for (const listener of [...listeners]) listener();

@@ -245,18 +245,23 @@ describe("a changed file of an interrupt", () => {
 
 describe("a writing call that a killed process began", () => {
   test.each([
-    ["took effect", "done", "recovered"],
-    ["may have taken effect", "unknown", "outcome_unknown"],
-  ] as const)("and that %s interrupts, too", async (_name, answer, outcome) => {
+    ["took effect", "write", "done", "recovered"],
+    ["may have taken effect", "write", "unknown", "outcome_unknown"],
+    ["took effect", "read", "done", "recovered"],
+    ["may have taken effect", "read", "unknown", "outcome_unknown"],
+  ] as const)("and that %s interrupts, too, if its tool can %s by now", async (_name, effect, answer, outcome) => {
     const memory = createMemoryJournals();
-    const process = (store: JournalStore) =>
-      session({ ...options([tool("Change", { ...changeSpec, recover: () => answer })]), host: createHost(store) });
-    const before = process(failingAt(memory.connect(), /#1\/a1\/turn\/1\/0\/call$/, "done"));
+    const process = (store: JournalStore, effect: "read" | "write") =>
+      session({
+        ...options([tool("Change", { ...changeSpec, effect, recover: () => answer })]),
+        host: createHost(store),
+      });
+    const before = process(failingAt(memory.connect(), /#1\/a1\/turn\/1\/0\/call$/, "done"), "write");
     const defined = interrupted();
     const run = before.start(defined, {});
     await expect(run).rejects.toMatchObject({ code: "store_io" });
-    const after = process(memory.connect());
-    const result = await after.resume(defined, run.runId);
+    const after = process(memory.connect(), effect);
+    const result = await after.resume(defined, run.runId, { allowChanged: true });
     expect(executionsOf(result.stages)).toEqual(["review#1 completed", "work#1 completed"]);
     expect(dataOf(await eventsOf(after.host, run.runId), "call.finished")[0]).toMatchObject({ outcome });
   });

@@ -119,6 +119,8 @@ export interface StepRunner {
   readonly incarnation: string;
   /** Aborts on cancel (a reason of class Cancellation; steps still work, to finish in order) and when the run must stop here (class Host; every further step rejects). */
   readonly signal: AbortSignal;
+  /** Whether it still returns what earlier processes recorded. */
+  readonly recovering: boolean;
   /** Runs `fn` at least once and records its value once. `fn` returns expected failures as values; a rejection stops the run, which can be resumed. */
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions<T>): Promise<T>;
   /** The recorded clock, epoch milliseconds. */

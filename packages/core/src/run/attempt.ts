@@ -113,7 +113,7 @@ export function firstAttempt(execution: Execution): Attempt {
   const watch = new Stopwatch(deps.clock, recorded?.stateMs);
   const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
   const watches = [watch, ...meter.works];
-  const slot = new ConcurrencySlot(deps.slots, watches, detours.signal);
+  const slot = new ConcurrencySlot(deps.slots, watches, detours.signal, steps);
   const shared = { execution, executionId, limits, slot, denied: [], used: { calls: NO_CALLS } };
   return new Attempt(shared, 1, execution.view.at?.feedback);
 }

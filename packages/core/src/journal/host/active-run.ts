@@ -5,7 +5,7 @@ import type { RunPosition } from "../record.ts";
 import type { ExecutionFault, LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
 import type { Interruptions } from "./interruptions.ts";
-import type { RecordedSteps } from "./recorded-steps.ts";
+import type { RecordedSteps, Recovery } from "./recorded-steps.ts";
 import { Coalesced } from "./store-changes.ts";
 
 /** One run while it runs in this host. */
@@ -40,6 +40,8 @@ export interface ActiveTree {
   onSignal(listener: () => void): () => void;
   emit(chunk: LiveChunk): void;
   heard(): boolean;
+  /** Undefined for a new run. */
+  readonly recovery: Recovery | undefined;
   /** A program of the tree that does not work while it waits: until a time, for a signal, or for the end of a fault. */
   rest(wait: Rest): void;
   /** It works again. */

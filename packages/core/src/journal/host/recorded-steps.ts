@@ -30,6 +30,48 @@ export interface RecordedSteps {
 /** For a new run. */
 export const NO_RECORDED_STEPS: RecordedSteps = { left: false, take: () => undefined, finish: () => undefined };
 
+/** A program, as the recovery of its tree sees it. */
+interface RecoveringProgram {
+  /** Whether it follows what earlier processes recorded. Set by `Recovery` alone. */
+  recovering: boolean;
+}
+
+/**
+ * The programs of a resumed tree that follow what earlier processes recorded. Until none does, no other one does anything: records
+ * that a program does not match stop the tree first.
+ */
+export class Recovery {
+  #programs = 0;
+  #over: PromiseWithResolvers<void> | undefined;
+  /** A field, since every step reads it. */
+  isOver = false;
+
+  join(program: RecoveringProgram): void {
+    program.recovering = true;
+    this.#programs += 1;
+  }
+
+  /** The program has followed its records; the children that it runs, if any, have joined before. */
+  leave(program: RecoveringProgram): void {
+    if (!program.recovering) return;
+    program.recovering = false;
+    this.#programs -= 1;
+    if (this.#programs === 0) this.release();
+  }
+
+  /** Resolves when it is over, or the tree stops. */
+  async wait(): Promise<void> {
+    this.#over ??= Promise.withResolvers();
+    if (!this.isOver) await this.#over.promise;
+  }
+
+  /** Lets all continue that wait. */
+  release(): void {
+    this.isOver = true;
+    this.#over?.resolve();
+  }
+}
+
 function recordedSteps(runId: string, records: readonly JournalRecord[]): RecordedSteps {
   const steps = new Map<number, RecordedStep>();
   const own = forkedAt(records);

@@ -45,6 +45,13 @@ interface OpenedChild extends Pick<ResumeState, "recorded" | "input" | "forked">
   readonly at: RunPosition;
 }
 
+/** A child that has not ended, with its row if an earlier process started it. */
+interface WaitingChild {
+  readonly child: ChildRun;
+  readonly childId: string;
+  readonly known: RunRow | undefined;
+}
+
 /** Creates a child, or loads the one of `row` to resume it. */
 async function openChild(parent: ActiveRun, childId: string, child: ChildRun, row?: RunRow): Promise<OpenedChild> {
   const { store, clock, tree } = parent;
@@ -62,13 +69,16 @@ async function openChild(parent: ActiveRun, childId: string, child: ChildRun, ro
   return { at, recorded: NO_RECORDED_STEPS, input, forked: false };
 }
 
-/** Runs all children concurrently and always waits for every one. */
+/**
+ * Runs all children concurrently and always waits for every one. `followed` belongs to a step that an earlier process began: it is
+ * called when the children that were started then have begun to follow their records, and resolves when no run of the tree follows any.
+ */
 export async function runChildren(
   parent: ActiveRun,
   stepId: string,
   children: readonly ChildRun[],
   options: RunChildrenOptions,
-  fresh: boolean,
+  followed: (() => Promise<void>) | undefined,
 ): Promise<Readonly<Record<string, SiblingEnd>>> {
   const { store, clock, control, tree } = parent;
   const settled = new Map<string, SiblingEnd>();
@@ -110,16 +120,7 @@ export async function runChildren(
   };
 
   const works: Promise<void>[] = [];
-  const start = async (): Promise<void> => {
-    const waiting: { readonly child: ChildRun; readonly childId: string; readonly known: RunRow | undefined }[] = [];
-    // On a resume, recorded ends first: a recorded failure must cancel the rest before they are resumed.
-    for (const child of children) {
-      const childId = childRunId(parent.at.runId, stepId, child.key);
-      const known = fresh ? undefined : await childRow(parent, childId);
-      const end = known === undefined ? undefined : await loadChildEnd(store, known);
-      if (end === undefined) waiting.push({ child, childId, known });
-      else onEnd(child.key, end);
-    }
+  const begin = async (waiting: Iterable<WaitingChild>): Promise<void> => {
     for (const { child, childId, known } of waiting) {
       if (control.stopped !== undefined) throw control.stopped;
       const reason = cancelReason();
@@ -130,6 +131,23 @@ export async function runChildren(
         onEnd(child.key, await close({ store, clock, rootId: tree.runId }, opened.at, reason.message));
       }
     }
+  };
+  const start = async (): Promise<void> => {
+    const waiting: WaitingChild[] = [];
+    // On a resume, recorded ends first: a recorded failure must cancel the rest before they are resumed.
+    for (const child of children) {
+      const childId = childRunId(parent.at.runId, stepId, child.key);
+      const known = followed === undefined ? undefined : await childRow(parent, childId);
+      const end = known === undefined ? undefined : await loadChildEnd(store, known);
+      if (end === undefined) waiting.push({ child, childId, known });
+      else onEnd(child.key, end);
+    }
+    if (followed === undefined) return await begin(waiting);
+    // Those that have to end follow nothing: they are closed, which is recorded.
+    const resumed = new Set(cancelReason() === undefined ? waiting.filter(({ known }) => known !== undefined) : []);
+    await begin(resumed);
+    await followed();
+    await begin(waiting.filter((one) => !resumed.has(one)));
   };
 
   const listener = { controlChanged: cancelRest };

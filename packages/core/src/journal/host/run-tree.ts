@@ -18,7 +18,7 @@ import type { JournalStore } from "../store/journal-store.ts";
 import { type ActiveTree, Cancellation, type Rest, SUSPENDED, stopOnFailure } from "./active-run.ts";
 import { type CancelRequest, cancelOrphan, cancelWithChildren, recordCancel } from "./cancel-orphans.ts";
 import { INTERRUPTION_SIGNAL, Interruptions } from "./interruptions.ts";
-import type { RecordedSteps, ResumeState } from "./recorded-steps.ts";
+import { type RecordedSteps, Recovery, type ResumeState } from "./recorded-steps.ts";
 import { ProgramRunner } from "./step-runner.ts";
 import { type ChangeListener, type Changes, Coalesced, type Report } from "./store-changes.ts";
 
@@ -68,6 +68,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   readonly #at: RunPosition;
   readonly #root = new Cancellation();
   readonly interruptions: Interruptions;
+  readonly recovery: Recovery | undefined;
   /** Undefined before the first reading. */
   #interruptionsSeen: number | undefined;
   /** Of the children that are running. */
@@ -103,6 +104,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     this.#at = at;
     // Its result says how it was suspended.
     this.interruptions = new Interruptions(interruptions, () => void this.suspend("interrupted").catch(ignore));
+    this.recovery = recorded.left ? new Recovery() : undefined;
     // Not an async function, which would take more memory while the run waits.
     this.settled = this.work(this.#root, at, recorded, input).then(
       ({ status, value }) => this.#close({ end: { status, value } }),
@@ -202,6 +204,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     this.#stopped = reason;
     if (!this.#ended) this.#root.stop(reason);
     for (const control of this.#children ?? []) control.stop(reason);
+    this.recovery?.release();
   }
 
   onSignal(listener: () => void): () => void {
@@ -263,6 +266,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
       let ended: ProgramEnd;
       try {
         ended = runner.ended(await this.#program(runner, input));
+        // Its end is recorded, too.
+        if (this.recovery?.isOver === false) await runner.recovered();
       } catch (thrown) {
         const reason = await runner.failed(thrown);
         await this.#recordCancel(at);

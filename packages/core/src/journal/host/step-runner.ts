@@ -61,6 +61,8 @@ interface Step<V, T> {
   events?(value: V): readonly EventDraft[];
   /** What the done record says that the step used. */
   readonly cost?: ((value: V) => StepCost | undefined) | undefined;
+  /** Whether it runs children, which may have records of their own to follow: then `make` says when they have begun. */
+  readonly runsChildren?: true;
   /** Converts the recorded value to what the program gets, now and on resume. */
   hand(value: V): T;
 }
@@ -75,6 +77,8 @@ export class ProgramRunner implements StepRunner {
   readonly runId: string;
   readonly incarnation: string;
   readonly signal: AbortSignal;
+  /** A field, since it is read whenever an execution takes a slot. */
+  recovering = false;
   readonly #run: ActiveRun;
   /** Signals taken so far, by name; created on first use, like the next. */
   #taken: Map<string, number> | undefined;
@@ -102,6 +106,7 @@ export class ProgramRunner implements StepRunner {
     this.runId = run.at.runId;
     this.incarnation = run.at.incarnation;
     this.signal = run.control.signal;
+    if (run.recorded.left) run.tree.recovery?.join(this);
   }
 
   run<T extends Json>(
@@ -241,11 +246,16 @@ export class ProgramRunner implements StepRunner {
         this.#forks.add(stepId);
         checkChildren(this.runId, stepId, children, known);
       },
+      runsChildren: true,
       make: async (_opened, fresh) => {
         // Not this program is interrupted meanwhile, but its children.
         this.#runsChildren = true;
         try {
-          return await runChildren(this.#run, stepId, children, options, fresh);
+          const followed = (): Promise<void> => {
+            this.#run.tree.recovery?.leave(this);
+            return this.recovered();
+          };
+          return await runChildren(this.#run, stepId, children, options, fresh ? undefined : followed);
         } finally {
           this.#runsChildren = false;
         }
@@ -253,10 +263,6 @@ export class ProgramRunner implements StepRunner {
       events: options.joined,
       hand: (settled) => settled,
     });
-  }
-
-  get recovering(): boolean {
-    return this.#run.recorded.left;
   }
 
   get canBeInterrupted(): boolean {
@@ -368,6 +374,7 @@ export class ProgramRunner implements StepRunner {
     const early = this.#cancelledEarly;
     if (early !== undefined && fault === early) {
       if (control.stopped !== undefined) throw control.stopped;
+      tree.recovery?.leave(this);
       return early.message;
     }
     if (this.#open !== undefined) {
@@ -390,6 +397,9 @@ export class ProgramRunner implements StepRunner {
     try {
       const { ordinal, known } = this.#enter(step);
       step.check?.(known?.open);
+      // Children that are resumed have to follow their records, too.
+      if (this.recovering && !this.#run.recorded.left && (known?.done !== undefined || step.runsChildren !== true))
+        this.#run.tree.recovery?.leave(this);
       if (known?.done !== undefined) {
         this.#copied = known.copied === true;
         // Each record is asked, and few are of an interruption.
@@ -399,6 +409,8 @@ export class ProgramRunner implements StepRunner {
         // Awaited, so that overlapping steps fail on a resume as they do on the first run.
         return await Promise.resolve(recorded);
       }
+      // Written out, too: only a resumed run has something to wait for.
+      if (this.#run.tree.recovery?.isOver === false && !this.recovering) await this.recovered();
       this.#isWorking = true;
       // Written out, since every step comes here and few runs are ever interrupted.
       if (this.#run.tree.interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
@@ -431,6 +443,13 @@ export class ProgramRunner implements StepRunner {
         this.#isWorking = false;
       }
     }
+  }
+
+  /** Waits until no program of the tree follows records. Rejects if the run has to stop. */
+  async recovered(): Promise<void> {
+    const { control, tree } = this.#run;
+    await tree.recovery?.wait();
+    if (control.stopped !== undefined) throw control.stopped;
   }
 
   /** Synchronously numbers a step and finds its records. */

@@ -86,6 +86,7 @@ interface ReplayedStep<T> {
 
 /** Runs a program over a recorded run: compares decisions and returns recorded values for all other steps. Writes nothing. */
 class ReplayRunner implements StepRunner {
+  readonly recovering = true;
   readonly #recorded: RecordedRun;
   readonly #tree: Replay;
   readonly #control = new Cancellation();

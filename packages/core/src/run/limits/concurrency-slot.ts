@@ -1,4 +1,5 @@
 import { SluiceError } from "../../base/errors.ts";
+import type { StepRunner } from "../../journal/seam.ts";
 import type { Stopwatch } from "./limits.ts";
 
 /** The concurrency slot of one execution. Its stopwatches run only while it holds the slot. */
@@ -6,19 +7,27 @@ export class ConcurrencySlot {
   readonly #slots: ConcurrencySlots;
   readonly #watches: readonly Stopwatch[];
   readonly #signal: AbortSignal;
+  readonly #steps: Pick<StepRunner, "recovering">;
   #release: (() => void) | undefined;
   #isOver = false;
 
-  constructor(slots: ConcurrencySlots, watches: readonly Stopwatch[], signal: AbortSignal) {
+  constructor(
+    slots: ConcurrencySlots,
+    watches: readonly Stopwatch[],
+    signal: AbortSignal,
+    steps: Pick<StepRunner, "recovering">,
+  ) {
     this.#slots = slots;
     this.#watches = watches;
     this.#signal = signal;
+    this.#steps = steps;
   }
 
   /** A promise only if no slot is free. */
   acquire(): Promise<void> | void {
     if (this.#release !== undefined) return;
-    const acquiring = this.#slots.acquire(this.#signal);
+    // One that follows its records never waits: those that have a slot wait for it.
+    const acquiring = this.#steps.recovering ? this.#slots.take() : this.#slots.acquire(this.#signal);
     if (acquiring instanceof Promise) return acquiring.then((release) => this.#hold(release));
     this.#hold(acquiring);
   }
@@ -76,6 +85,8 @@ export interface ConcurrencySlots {
    * Waits for a slot if none is free. Returns its release function, to be called once, or undefined if the signal aborts first.
    */
   acquire(signal: AbortSignal): Promise<(() => void) | undefined> | (() => void) | undefined;
+  /** Takes a slot even if none is free. Returns its release function. */
+  take(): () => void;
 }
 
 // Not p-queue: a stage holds its slot across awaits and releases it while it waits, which a queue of functions cannot express.
@@ -86,6 +97,8 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
 
   const release = (): void => {
     held -= 1;
+    // More may be held than there are.
+    if (held >= size) return;
     const [next] = waiting;
     next?.();
   };
@@ -108,6 +121,7 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
 
   return {
     size,
+    take: hold,
     acquire: (signal) => {
       if (signal.aborted) return undefined;
       return held < size && waiting.size === 0 ? hold() : wait(signal);
@@ -119,6 +133,13 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
 export function slotsWithin(outer: ConcurrencySlots, inner: ConcurrencySlots): ConcurrencySlots {
   return {
     size: Math.min(outer.size, inner.size),
+    take: () => {
+      const [own, shared] = [inner.take(), outer.take()];
+      return () => {
+        shared();
+        own();
+      };
+    },
     acquire: async (signal) => {
       const own = await inner.acquire(signal);
       const shared = own && (await outer.acquire(signal));

@@ -1,6 +1,6 @@
 import { copiedPart } from "../../journal/admin/copy-run.ts";
 import type { CopiedPart, JournalRecord, RunJournal } from "../../journal/seam.ts";
-import { childKeys, childRunId, parseStepId } from "../../journal/step-id.ts";
+import { childKeys, childRunId, isLifecycle, LIFECYCLE_STEP, parseStepId } from "../../journal/step-id.ts";
 
 /** A position in a run's record just before an execution, at which a forked run may begin. */
 export interface ForkPoint extends CopiedPart {
@@ -88,6 +88,24 @@ function enteredIn(
 /** The records of the root before a fork point, and the journals of the child runs that are kept. */
 export function recordsBefore(journals: readonly RunJournal[], point: ForkPoint): readonly RunJournal[] {
   return copiedPart(journals, point);
+}
+
+/** What begins the records of a process in a root that has records. */
+const BEGINS_LIFE: ReadonlySet<string> = new Set([LIFECYCLE_STEP.resume, LIFECYCLE_STEP.forked]);
+
+/**
+ * The fork point behind the root's records of the resumes and forks that came while the children worked, up to the last one whose
+ * process recorded something that is kept: they say with which pipeline and tools that was made.
+ */
+export function withLives(journals: readonly RunJournal[], point: ForkPoint): ForkPoint {
+  const [root] = journals;
+  const later = root?.records.slice(point.before) ?? [];
+  const next = later.findIndex((record) => !isLifecycle(record));
+  const meanwhile = next < 0 ? later : later.slice(0, next);
+  const [, ...children] = recordsBefore(journals, point);
+  const made = new Set(children.flatMap(({ records }) => records.map(({ incarnation }) => incarnation)));
+  const last = meanwhile.findLastIndex(({ stepId, incarnation }) => BEGINS_LIFE.has(stepId) && made.has(incarnation));
+  return { ...point, before: point.before + last + 1, head: meanwhile[last]?.hash ?? point.head };
 }
 
 /** The execution whose first record this is. */

@@ -161,8 +161,9 @@ export async function executeToolCall(
   const finish = ({ changed, changesUnknown, ...ran }: RawResult): ExecutedCall => {
     const { subjects, tool } = runnable;
     const { outcome } = ran;
+    // A call with an open record began as a writing one, whatever the effect of its tool is now.
     const interrupts =
-      tool?.effect === "read"
+      tool?.effect === "read" && step.opened === undefined
         ? []
         : matchedInterrupts(of, () => {
             const writesNothing = isWalled(subjects) && call.reach.writes.length === 0;

@@ -216,7 +216,8 @@ async function executeApproved(
     stepNames.calls(groupId, "call"),
     async (step): Promise<ExecutedCall[]> => {
       const { event } = step;
-      if (effect !== "write") for (const started of startEvents) event(started);
+      // A call with an open record has them there, whatever the effect of its tool is now.
+      if (step.opened === undefined) for (const started of startEvents) event(started);
       const all = await limits.timed(step.signal, async (signal) => {
         const hold: CallStep["hold"] = (work) => step.hold(work);
         const stepFacts = { signal, opened: step.opened, hold, incarnation: steps.incarnation };

@@ -95,6 +95,10 @@ class ClosingSteps implements StepRunner {
     return this.#steps.run(stepId, (call) => fn(this.#calling(call)), options);
   }
 
+  get recovering(): boolean {
+    return this.#steps.recovering;
+  }
+
   #calling(call: StepCall): StepCall {
     const { signal } = this;
     const { opened, recorded } = call;

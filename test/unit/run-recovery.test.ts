@@ -1,0 +1,243 @@
+import {
+  type ActScope,
+  callbackInteractor,
+  done,
+  fanOut,
+  forEach,
+  type Json,
+  type Pipeline,
+  pipeline,
+  SluiceError,
+  to,
+} from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
+import { subPipeline } from "@sluice/stages";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { handClock } from "../support/hand-clock.ts";
+import { counted, type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
+import { caller, completed, eventually, json, noModel, session, tool, work } from "../support/run-kit.ts";
+import { failingAt } from "../support/stopped-runs.ts";
+
+// Children of a resumed or forked run that read their records: none continues before all have read theirs.
+
+const input = { type: "object" } as const;
+/** The steps that were executed, in order. */
+type Worked = string[];
+
+/** A list in another pipeline beside a state that asks and calls. A step of `changed` has another name than in its records. */
+function tree(worked: Worked, changed?: string): Pipeline<Json, unknown> {
+  const steps = async (name: string, { steps }: ActScope): Promise<void> => {
+    for (let step = 1; step <= 3; step += 1)
+      await steps.run(name === changed && step === 2 ? "renamed" : `step${step}`, () => worked.push(name));
+  };
+  const inner = pipeline({
+    id: "inner",
+    input,
+    stages: {
+      before: work({
+        act: async (scope) => {
+          await steps("before", scope);
+          return completed(null);
+        },
+      }),
+      item: work<Json, string>({
+        inputSchema: z.string(),
+        act: async (scope) => {
+          await steps(String(scope.ctx.input), scope);
+          return completed(String(scope.ctx.input));
+        },
+      }),
+      after: work({ act: ({ ctx }) => completed(json(ctx.items)) }),
+    },
+    initial: "before",
+    next: {
+      before: () => forEach("item", ["a", "b", "c"], { key: (item) => item, join: "after" }),
+      after: ({ output }) => done(output),
+    },
+  });
+  return pipeline({
+    id: "tree",
+    input,
+    pipelines: { inner },
+    stages: {
+      start: work(),
+      list: subPipeline({ pipeline: "inner", input: {} }),
+      person: work({
+        allowedTools: ["Deploy"],
+        act: async (scope) => {
+          for (const name of ["first", "second", "third"]) {
+            await steps("person", scope);
+            await scope.ask({ name, question: { question: "now?", answer: { type: "string" } } });
+          }
+          return completed(await caller(scope)("Deploy"));
+        },
+      }),
+      end: work({ act: ({ ctx }) => completed(json(ctx.upstream)) }),
+    },
+    initial: "start",
+    next: {
+      start: () => fanOut(["list", "person"], { join: "end" }),
+      list: () => to("end"),
+      person: () => to("end"),
+      end: ({ output }) => done(output),
+    },
+  });
+}
+
+const interactors = [callbackInteractor("ann", () => ({ kind: "value", value: "yes" }))];
+const deploys = (worked: Worked) =>
+  tool("Deploy", {
+    prepare: () => null,
+    recover: () => "not_started",
+    execute: async () => ({ ok: true, output: worked.push("Deploy") > 0 }),
+  });
+
+const LIST = /\/list$/;
+
+/** A store with the processes that work on it, all with so many slots. */
+function scene(maxParallel: number) {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const worked: Worked = [];
+  const life = (store: JournalStore = memory.connect(), isAnswered = true) =>
+    session({
+      ...{ model: noModel, clock, maxParallel, tools: [deploys(worked)], wait: true },
+      interactors: isAnswered ? interactors : [],
+      host: createHost(store, { clock }),
+    });
+  return { memory, worked, life };
+}
+
+/** The records of a run and its children, without those of the root's lives. */
+async function recorded({ host }: ReturnType<typeof session>, runId: string): Promise<unknown> {
+  const journals = await host.journal(runId);
+  return journals.map((journal) => [
+    journal.runId,
+    journal.records.filter(({ phase }) => phase !== "lifecycle" || journal.runId !== runId).map(({ hash }) => hash),
+  ]);
+}
+
+test.each([1, 2, 9])(
+  "a run that is killed before any record and whose item does not match its records does nothing and continues with the old steps (%i slots)",
+  async (maxParallel) => {
+    let refused = 0;
+    for (let killed = 2, isWhole = false; !isWhole; killed += 1) {
+      const { memory, worked, life } = scene(maxParallel);
+      let written = 0;
+      const dying = counted(memory.connect(), () => {
+        written += 1;
+        if (written >= killed) throw new SluiceError("Host", "store_io", "the process was killed");
+      });
+      const run = life(dying).start(tree(worked), {}, { answers: "any" });
+      isWhole = await run.then(
+        () => true,
+        () => false,
+      );
+      if (isWhole) break;
+      const next = life();
+      const before = await recorded(next, run.runId);
+      worked.length = 0;
+      const changed = await next.resume(tree(worked, "b"), run.runId).then(
+        ({ status }) => status,
+        ({ code }) => String(code),
+      );
+      if (changed === "completed") continue;
+      expect([changed, worked]).toEqual(["journal_mismatch", []]);
+      expect(await recorded(next, run.runId)).toEqual(before);
+      expect(await life().resume(tree(worked), run.runId)).toMatchObject({ status: "completed" });
+      refused += 1;
+    }
+    expect(refused).toBeGreaterThan(2);
+  },
+);
+
+test.each([1, 2, 9])(
+  "a fork whose child does not match its records starts none of the siblings (%i slots)",
+  async (maxParallel) => {
+    const { worked, life } = scene(maxParallel);
+    const first = life(undefined, false);
+    const run = first.start(tree(worked), {});
+    // The list is done, and the person is asked: that state starts over in the fork.
+    const isListDone = async () =>
+      (await first.host.journal(run.runId)).some(({ runId, end }) => end && LIST.test(runId));
+    await eventually(async () => (await isListDone()) && (await first.host.requests(run.runId)).length === 1);
+    await run.suspend();
+    worked.length = 0;
+    const next = life();
+    const forked = next.fork(tree(worked, "before"), run.runId, { from: "after#1:list/inner" });
+    await expect(forked).rejects.toMatchObject({ code: "journal_mismatch" });
+    expect(worked).toEqual([]);
+    expect(await next.resume(tree(worked), forked.runId)).toMatchObject({ status: "completed" });
+  },
+);
+
+test.each([1, 2, 9])(
+  "children that are killed before any record come to the same end (%i slots)",
+  async (maxParallel) => {
+    const make = (): KilledRun => {
+      const worked: Worked = [];
+      return { pipeline: tree(worked), input: {}, options: { maxParallel, interactors, tools: [deploys(worked)] } };
+    };
+    const { whole, killed } = await killedEverywhere(make);
+    const { events: _whole, ...expected } = whole;
+    for (const { events: _events, ...facts } of killed) expect(facts).toEqual(expected);
+  },
+);
+
+test.each([
+  ["the session", { session: 1 }],
+  ["their list", { list: 1 }],
+] as const)(
+  "an item that continues at once does not keep one that still reads its records from the only slot of %s",
+  async (_whose, { session: slots = 4, list }: { readonly session?: number; readonly list?: number }) => {
+    const memory = createMemoryJournals();
+    const clock = handClock();
+    const asked = { early: ["once"], late: ["first", "second", "third"] };
+    const item = work<Json, string>({
+      inputSchema: z.string(),
+      act: async ({ ctx, ask, steps }) => {
+        for (const name of ctx.input === "early" ? asked.early : asked.late)
+          await ask({ name, question: { question: name, answer: { type: "string" } } });
+        for (const step of ["step1", "step2"]) await steps.run(step, () => null);
+        return completed(null);
+      },
+    });
+    const items = pipeline({
+      id: "items",
+      input,
+      stages: { start: work(), item, end: work({ act: ({ ctx }) => completed(json(ctx.items)) }) },
+      initial: "start",
+      next: {
+        start: () =>
+          forEach("item", ["early", "late"], {
+            ...(list === undefined ? {} : { maxParallel: list }),
+            key: (key) => key,
+            join: "end",
+          }),
+        end: ({ output }) => done(output),
+      },
+    });
+    const life = (store: JournalStore) =>
+      session({ model: noModel, clock, maxParallel: slots, wait: true, host: createHost(store, { clock }) });
+    const answer = async ({ host }: ReturnType<typeof session>, runId: string, question: string): Promise<void> => {
+      const open = async () => (await host.requests(runId)).find(({ body }) => body.question === question);
+      await eventually(async () => (await open().catch(() => undefined)) !== undefined, question);
+      const request = await open();
+      const payload = { kind: "value", value: "yes", digest: request?.digest ?? "" };
+      await host.signal(request?.runId ?? "", { name: `request/${request?.requestId}`, payload, by: "ann" });
+    };
+
+    const first = life(failingAt(memory.connect(), /step2$/));
+    const run = first.start(items, {}, { answers: "any" });
+    for (const question of ["first", "second"]) await answer(first, run.runId, question);
+    await eventually(async () => (await first.host.requests(run.runId)).some(({ body }) => body.question === "third"));
+    // Now the early item works, and the late one has two recorded answers to read back.
+    await answer(first, run.runId, "once");
+    await expect(run).rejects.toMatchObject({ code: "store_io" });
+    const second = life(memory.connect());
+    const resumed = second.resume(items, run.runId);
+    await answer(second, run.runId, "third");
+    expect(await resumed).toMatchObject({ status: "completed" });
+  },
+);
