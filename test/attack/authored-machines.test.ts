@@ -394,6 +394,29 @@ describe("the request that a person reads", () => {
     expect(question).toContain('- d: lets a model choose: Choose. (fallback: "done"; tries: 9)\n');
   });
 
+  test("quotes names that could be read as words about them", async () => {
+    const go = "deploy, with approval";
+    const states = {
+      a: { allowed_tools: [], instructions: "Plan.", on: { 'DONE if asked (output equals "yes")': go } },
+      [go]: { allowed_tools: ["Read"], instructions: "Deploy.", on: { DONE: "done" } },
+      done: final,
+    };
+    const question = await questionOf({ id: "w", initial: "a", states });
+    expect(question).toContain('    "DONE if asked (output equals \\"yes\\")" -> "deploy, with approval"\n');
+    expect(question).toContain('- "deploy, with approval": an agent with Read');
+  });
+
+  test.each(["no  thanks", "no\u00a0thanks", "no\u2003thanks"])(
+    "shows the blanks of a condition: %j",
+    async (value) => {
+      const guards = { refused: { field: "output", op: "eq", value } };
+      const success = [{ target: "failed", guard: "refused" }, { target: "done" }];
+      const question = await questionOf({ ...of({ human: { question: "Go?" }, on: { success } }), guards });
+      expect(question).not.toContain('"no thanks"');
+      expect(question).toMatch(/output equals "no(?: {2}|\\u\w{4})thanks"/);
+    },
+  );
+
   test("shows the whole condition of a way", async () => {
     const value = ["yes", "definitely yes, ".repeat(30), "no"];
     const guards = { said: { field: "output", op: "in", value } };

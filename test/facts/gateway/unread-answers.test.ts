@@ -522,8 +522,10 @@ describe("an agent whose own program runs its calls", () => {
   ])(
     "that makes %s while an approved call waits to be made again reads that this one goes first",
     async (_name, second) => {
-      const { run, first, next } = await approvedFirst(second);
+      const { root, run, call, first, next } = await approvedFirst(second);
       expect((await next.answer).text).toMatch(/a\.txt.* is approved and goes first/);
+      const further = await call("Read", { file_path: `${root}/c.txt` }).verdict;
+      expect(further).toMatchObject({ kind: "deny", text: expect.stringContaining("goes first") });
       expect(run.now().state).toBe("a");
       expect(await first().verdict).toMatchObject({ kind: "allow" });
     },

@@ -31,8 +31,8 @@ export interface CallInFlight {
   progress: Progress;
   /** The turn of another parallel state that goes first, as its agent has read. */
   waitsFor?: Turn;
-  /** Its agent has read, as the answer of another call, that this approved one goes first. */
-  isAwaited?: true;
+  /** The calls, by their keys, whose answer was that this approved one goes first. */
+  readonly goesBefore: Set<string>;
   /** Its place in the run, once the run has it. */
   place?: RecordedCallPlace & { readonly thread?: Thread };
   /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */
@@ -98,6 +98,7 @@ export function newCall(call: CallFacts & Pick<CallInFlight, "isUnclear" | "isAd
   return {
     ...call,
     id: `agent_${randomUUID()}`,
+    goesBefore: new Set(),
     reported: Promise.withResolvers(),
     progress: { kind: "queued" },
   };

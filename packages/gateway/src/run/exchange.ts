@@ -240,7 +240,7 @@ export class Exchange {
   #parkHeld(call: CallInFlight, caller: Caller, { turn, call: awaited }: First): void {
     const { state } = parseExecutionId(turn.executionId);
     if (awaited === undefined) call.waitsFor = turn;
-    else awaited.isAwaited = true;
+    else awaited.goesBefore.add(keyOfCall(call));
     const text = awaited === undefined ? otherPhaseText(state) : `${NOT_YET} ${awaitedText(state, awaited)}`;
     this.#park(call, caller, gatewayReply("call_waits", text));
   }
@@ -317,7 +317,7 @@ export class Exchange {
     }
     const first = this.#heldBy(call);
     if (first === undefined) passApproval(call);
-    else if (first.call?.isAwaited === true) caller.passesOver = first.call;
+    else if (first.call?.goesBefore.has(keyOfCall(call)) === true) caller.passesOver = first.call;
     else caller.hurry();
   }
 

@@ -4,7 +4,7 @@ import { type Guard, isJsonObject, type Json, type JsonObject, type PipelineSpec
 import { shortened, visible, visibleJson } from "@sluice/core/runtime";
 import { durationText } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
-import { moveTable, moveWords } from "../check/moves.ts";
+import { type Move, moveTable, moveWords } from "../check/moves.ts";
 import { kindOfState, writeKind } from "../kinds/write.ts";
 
 /** Characters of a text that the model wrote. What a state may do is never cut. */
@@ -26,18 +26,18 @@ export function pipelineWords(spec: PipelineSpec): string {
   const table = moveTable(spec);
   const lines = states.map(([id, state]) => {
     const ways = table.of(id).map((move) => {
-      const to = move.shape.kind === "to" ? nameOf(spec, move.shape.state) : move.shape.kind;
+      const to = move.shape.kind === "to" ? named(nameOf(spec, move.shape.state)) : move.shape.kind;
       const condition = move.row.when === undefined ? "" : ` if ${conditionOf(move.row.when)}`;
       const approval = move.row.approval === undefined ? "" : ", with approval";
-      return `    ${shown(moveWords(move))}${condition} -> ${visible(to)}${approval}`;
+      return `    ${wayOf(move)}${condition} -> ${to}${approval}`;
     });
-    return [`- ${visible(nameOf(spec, id))}: ${doing(state)}`, ...ways].join("\n");
+    return [`- ${named(nameOf(spec, id))}: ${doing(state)}`, ...ways].join("\n");
   });
   const ends = [...spec.states].flatMap(([id, { final }]) =>
-    final === undefined ? [] : [`${visible(nameOf(spec, id))} (${final.outcome})`],
+    final === undefined ? [] : [`${named(nameOf(spec, id))} (${final.outcome})`],
   );
   return [
-    `A model wrote the pipeline ${JSON.stringify(spec.id)}. It starts in ${visible(nameOf(spec, spec.initial))}.`,
+    `A model wrote the pipeline ${JSON.stringify(spec.id)}. It starts in ${named(nameOf(spec, spec.initial))}.`,
     `Tools without asking: ${tools.length === 0 ? "none" : tools.map(visible).join(", ")}`,
     `Commands: ${commands.length === 0 ? "none" : commands.join("; ")}`,
     ...(caps.length === 0 ? [] : [`At most: ${caps.join(", ")}`]),
@@ -46,6 +46,12 @@ export function pipelineWords(spec: PipelineSpec): string {
     `States:\n${lines.join("\n")}`,
     `Ends: ${ends.join(", ")}`,
   ].join("\n");
+}
+
+/** What leads to a move: what the document calls it, unless a model chooses. */
+function wayOf(move: Move): string {
+  const words = moveWords(move);
+  return move.row.label === undefined || move.index < 0 ? words : named(words);
 }
 
 /** A condition, also where its text is cut. */
@@ -109,9 +115,16 @@ function unique(texts: readonly string[]): readonly string[] {
 }
 
 function shown(text: string): string {
-  return shortened(whole(text), LONGEST_TEXT);
+  return shortened(visible(text.replaceAll(/\s+/gu, " ").trim()), LONGEST_TEXT);
 }
 
+/** A text in one line, of which nothing is left out or looks like something else. */
 function whole(text: string): string {
-  return visible(text.replaceAll(/\s+/gu, " ").trim());
+  const blanks = text.replaceAll(/[^\S ]/gu, (blank) => `\\u${blank.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return visible(blanks);
+}
+
+/** A name, in quotes if it could be read as words about it. */
+function named(name: string): string {
+  return /^[\w.-]+(?:\[\d+\])?$/u.test(name) ? name : whole(JSON.stringify(name));
 }

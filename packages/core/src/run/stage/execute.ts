@@ -62,8 +62,9 @@ async function handleMissed(attempt: Attempt, missed: readonly MatchedInterrupt[
       attempt.missed.push(one);
       continue;
     }
-    await handleInterrupt({ attempt }, one, attempt.handled);
+    const end = await handleInterrupt({ attempt }, one, attempt.handled);
     attempt.handled += 1;
+    if (end === "missed") attempt.missed.push(one);
   }
 }
 

@@ -88,15 +88,16 @@ function mayHaveChangedAny({ subjects, outcome, changed, isUnknown, writesNothin
 }
 
 /**
- * Runs the handler of an interrupt. Undefined if it did not return, or if a changed pipeline has no such interrupt.
- * `number` counts those of the attempt, from 0.
+ * Runs the handler of an interrupt. Undefined if it did not return, or if a changed pipeline has no such interrupt; "missed" if a
+ * person interrupted the execution before the handler began. `number` counts those of the attempt, from 0.
  */
 export async function handleInterrupt(
   { attempt }: { readonly attempt: Attempt },
   { interrupt, files }: MatchedInterrupt,
   number: number,
-): Promise<HandledInterrupt | undefined> {
+): Promise<HandledInterrupt | "missed" | undefined> {
   const { execution, journal, slot } = attempt;
+  const { detours } = execution;
   if (!execution.interrupts.some(({ name }) => name === interrupt)) return undefined;
   const [path = ""] = files;
   const input: MachineInput = { kind: "interrupt", name: interrupt, path, files };
@@ -104,12 +105,13 @@ export async function handleInterrupt(
     const decision = await decideInRun(execution, input);
     const { choice } = decision;
     // Only a cancel ends the run here, and no handler starts then.
-    if (choice.kind !== "cancel")
+    if (choice.kind !== "cancel" && detours.interrupted === undefined)
       step.event(journal.event("interrupt.started", { interrupt, files: [...files], to: choiceText(choice) }));
     return decision;
   };
   const decision = await journal.run(stepNames.interrupt(number), decide, { decides: decidesRoute });
-  const end = await slot.withSlotReleased(() => execution.detours.take({ input, decision }));
+  if (detours.interrupted !== undefined) return "missed";
+  const end = await slot.withSlotReleased(() => detours.take({ input, decision }));
   if (end.kind === "left") return undefined;
   const { by } = end;
   journal.note("interrupt.returned", { interrupt, by: by.executionId });

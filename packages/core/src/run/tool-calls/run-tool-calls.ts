@@ -77,7 +77,8 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
       }
       const end = await handleInterrupt(of, one, interrupts);
       interrupts += 1;
-      if (end !== undefined) handled.push(end);
+      if (end === "missed") attempt.missed.push(one);
+      else if (end !== undefined) handled.push(end);
     }
     return handled;
   };
