@@ -102,6 +102,9 @@ export class Exchange {
     this.#requests = createOpenQuestions(options.onPhase);
     this.#turns = createOpenTurns(() => {
       options.onPhase();
+      // The run continues where the agent passed over a call, and another one still waits.
+      for (const { caller, place } of this.#given.values())
+        if (caller?.passesOver !== undefined && place !== undefined) caller.hurry();
       this.#pump();
     });
   }
@@ -192,7 +195,8 @@ export class Exchange {
     if (call?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     const stopped = Promise.withResolvers<ToolResult>();
-    const stop = (): void => stopped.resolve(LOST_REPORT);
+    const stop = (): void =>
+      stopped.resolve(call.caller === undefined ? { ok: false, output: NOT_REPEATED } : LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
     try {
       call.progress = { kind: "handed", input };
@@ -336,7 +340,9 @@ export class Exchange {
   async #impatient(call: CallInFlight, caller: Caller, { asking }: AgentCall): Promise<void> {
     if (call.caller !== caller) return;
     caller.disarm();
-    const waiting = this.#requests.first(call.place?.runId);
+    // Behind an approved call, no request is the one that it waits for.
+    const isBehind = this.#heldBy(call)?.call !== undefined;
+    const waiting = isBehind ? undefined : this.#requests.first(call.place?.runId);
     if (waiting !== undefined) {
       const shown = asking?.();
       if (shown?.runId === waiting.runId && shown.requestId === waiting.requestId) {

@@ -136,7 +136,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   };
 
   const now = (): PhaseNow => {
-    const { phase, isOpen, waiting, awaited = BUSY } = exchange.view;
+    const { phase, isOpen, waiting, awaited } = exchange.view;
     const facts = {
       ...(handle === undefined ? {} : { runId: handle.runId }),
       ...(phase === undefined ? {} : { state: phase.state }),
@@ -144,10 +144,12 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     };
     if (over !== undefined) return { ...facts, status: "ended", ...over };
     if (handle === undefined) return { ...facts, status: "not_started", text: NOT_STARTED };
-    const about = phase === undefined ? "The run works without you at the moment." : phaseText(phase);
+    const own = phase === undefined ? "The run works without you at the moment." : phaseText(phase);
+    const about = awaited === undefined ? own : `${own}\n\n${awaited}`;
     if (waiting !== undefined)
       return { ...facts, status: "waiting", waiting, text: `${about}\n\n${waitingText(waiting)}` };
-    return { ...facts, status: isOpen ? "working" : "busy", text: isOpen ? about : `${about}\n\n${awaited}` };
+    if (isOpen) return { ...facts, status: "working", text: about };
+    return { ...facts, status: "busy", text: awaited === undefined ? `${about}\n\n${BUSY}` : about };
   };
 
   /** The state, once the run has one. */

@@ -139,7 +139,7 @@ export function otherPhaseText(state: string): string {
 
 /** An approved call for which a state waits, since the agent's own program runs it. */
 export function awaitedText(state: string, call: { readonly tool: string; readonly input: Json }): string {
-  return `Your call of ${shownCall(call)} in the phase ${visible(state)} is approved and goes first. Make exactly the same call again.`;
+  return `Your call of ${shownCall(call)} in the phase ${visible(state)} is approved and goes first: make exactly that call again.`;
 }
 
 /** A call in one line, cut, without what looks like a secret. */
