@@ -15,9 +15,9 @@ import {
   newCaller,
   passApproval,
   replyAgain,
-  type Turn,
   withdraw,
 } from "./call-in-flight.ts";
+import { type CallOrder, createCallOrder, type First } from "./call-order.ts";
 import type { AgentCall, CallReply, OpenQuestion, PendingCall, ReplyPart } from "./gateway-run-types.ts";
 import { News } from "./news.ts";
 import { createOpenQuestions, type OpenQuestions } from "./open-questions.ts";
@@ -72,13 +72,6 @@ export interface ExchangeView {
   readonly awaited: string | undefined;
 }
 
-/** What goes first in a run. */
-interface First {
-  readonly turn: Turn;
-  /** The call that it waits for, if that was approved already. */
-  readonly call?: CallInFlight;
-}
-
 type Recorded = Pick<ToolResult, "ok" | "output">;
 type CallOfRun = Pick<ToolCall, "runId" | "executionId" | "attempt" | "proposalId">;
 
@@ -92,6 +85,7 @@ export class Exchange {
   /** The calls that the run has, by their ids in the transcript. */
   readonly #given = new Map<string, CallInFlight>();
   readonly #news = new News(this.#given);
+  readonly #order: CallOrder;
   #end: CallReply | undefined;
   #isReleased = false;
   #pumping = false;
@@ -107,6 +101,7 @@ export class Exchange {
         if (caller?.passesOver !== undefined && place !== undefined) caller.hurry();
       this.#pump();
     });
+    this.#order = createCallOrder({ calls: this.#given, turns: this.#turns, requests: this.#requests });
   }
 
   /** Sees every request of the run and answers none. */
@@ -115,7 +110,7 @@ export class Exchange {
   }
 
   get view(): ExchangeView {
-    const { turn, call } = this.#first() ?? {};
+    const { turn, call } = this.#order.first() ?? {};
     return {
       phase: this.#news.phase,
       isOpen: !this.#turns.isEmpty,
@@ -140,7 +135,7 @@ export class Exchange {
       (call) =>
         call.caller === undefined &&
         call.progress.kind !== "over" &&
-        !this.#isOfOtherTurn(call) &&
+        !this.#order.isOfOtherTurn(call) &&
         this.#isSame(call, made),
     );
     const call = same ?? this.#added(made);
@@ -209,36 +204,11 @@ export class Exchange {
     }
   }
 
-  /** What goes first: an approved call that the agent's program has to make again, or the turn that waits for a call. */
-  #first(): First | undefined {
-    const { first: turn } = this.#turns;
-    if (turn !== undefined) return { turn };
-    const call = [...this.#given.values()].find(
-      ({ caller, progress }) => caller === undefined && progress.kind === "handed",
-    );
-    return call?.place && { turn: call.place, call };
-  }
-
-  /** What a call has to wait for; undefined if it can continue, or waits for a person. */
-  #heldBy({ place, progress }: CallInFlight): First | undefined {
-    const first = this.#first();
-    if (place === undefined) return first?.call && first;
-    const isBehind = first?.call !== undefined || first?.turn.runId !== place.runId;
-    return isBehind && progress.kind === "given" && this.#requests.first(place.runId) === undefined ? first : undefined;
-  }
-
   /** Answers those who wait behind a call that was approved while it has no caller. */
   #parkBehind(first: CallInFlight): void {
     if (first.caller !== undefined) return;
     for (const call of [...this.#given.values(), ...this.#queue])
-      if (call.caller !== undefined && this.#heldBy(call) !== undefined) call.caller.hurry();
-  }
-
-  /** Whether the agent has read that a call waits for the state whose turn it is: the same call is one of that state. */
-  #isOfOtherTurn(call: CallInFlight): boolean {
-    const { turn, call: awaited } = this.#heldBy(call) ?? {};
-    const { runId, executionId } = call.waitsFor ?? {};
-    return turn !== undefined && awaited === undefined && turn.runId === runId && turn.executionId === executionId;
+      if (call.caller !== undefined && this.#order.heldBy(call) !== undefined) call.caller.hurry();
   }
 
   #parkHeld(call: CallInFlight, caller: Caller, { turn, call: awaited }: First): void {
@@ -319,7 +289,7 @@ export class Exchange {
       this.#settle(call, replyAgain(call));
       return;
     }
-    const first = this.#heldBy(call);
+    const first = this.#order.heldBy(call);
     if (first === undefined) passApproval(call);
     else if (first.call?.goesBefore.has(keyOfCall(call)) === true) caller.passesOver = first.call;
     else caller.hurry();
@@ -341,7 +311,7 @@ export class Exchange {
     if (call.caller !== caller) return;
     caller.disarm();
     // Behind an approved call, no request is the one that it waits for.
-    const isBehind = this.#heldBy(call)?.call !== undefined;
+    const isBehind = this.#order.heldBy(call)?.call !== undefined;
     const waiting = isBehind ? undefined : this.#requests.first(call.place?.runId);
     if (waiting !== undefined) {
       const shown = asking?.();
@@ -367,7 +337,7 @@ export class Exchange {
       this.#settle(call, replyOf(recorded.ok, recorded.output));
       return;
     }
-    const first = this.#heldBy(call);
+    const first = this.#order.heldBy(call);
     const isPassedOver = first?.call !== undefined && first.call === caller.passesOver;
     if (first !== undefined && !isPassedOver) {
       this.#parkHeld(call, caller, first);
