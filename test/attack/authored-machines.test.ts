@@ -174,6 +174,21 @@ describe("tools that are wider than those of the author", () => {
     await refusedWith(agent(state));
   });
 
+  test.each([
+    ["an answer", { human: { question: "Go?", answer: { type: "string", pattern: "^(a+)+$" } } }],
+    ["a part of an answer", { human: { question: "Go?", answer: { properties: { a: { pattern: "^(a+)+$" } } } } }],
+    ["names in an answer", { human: { question: "Go?", answer: { patternProperties: { "^(a+)+$": {} } } } }],
+    ["an output", { script: { command: ["npm", "test"], output: { items: [{ pattern: "^(a+)+$" }] } } }],
+  ])("a regular expression for %s", async (_what, state) => {
+    await refusedWith(of({ ...state, on }));
+  });
+
+  test("more words than a person can be shown", async () => {
+    const question = "\u00a0".repeat(10_000);
+    const document = of({ human: { question: "Go?", answer: { type: "string", description: question } }, on });
+    await refusedWith(document);
+  });
+
   test("a router that tries more often than an agent has turns", async () => {
     await refusedWith(of({ router: { targets: ["done"], prompt: "Choose.", tries: 51 } }));
   });
@@ -416,6 +431,15 @@ describe("the request that a person reads", () => {
       expect(question).toMatch(/output equals "no(?: {2}|\\u\w{4})thanks"/);
     },
   );
+
+  test("names the model of an agent", async () => {
+    const { asked } = await write(
+      [agent({ model: "expensive" })],
+      { allow: { tools: [], models: ["expensive"] } },
+      { person: () => ({ kind: "value", value: "reject" }) },
+    );
+    expect(String(asked[0]?.body.question)).toContain("- a: an agent with no tools, by the model expensive: ");
+  });
 
   test("shows the whole condition of a way", async () => {
     const value = ["yes", "definitely yes, ".repeat(30), "no"];

@@ -11,6 +11,7 @@ import { aboutFile, diagnosticsOf } from "../report/diagnostics.ts";
 import { partialSchema, statewrightSchema } from "../statewright/schema.ts";
 import { readStatewright } from "../statewright/statewright.ts";
 import type { AuthoredRules } from "./allow.ts";
+import { pipelineWords } from "./describe.ts";
 import { AUTHORED_SANDBOX, authoredFindings } from "./rules.ts";
 
 /** A checked document. */
@@ -35,6 +36,8 @@ export interface DocumentScope {
 const DOCUMENT = "pipeline.json";
 /** Characters of a document. */
 const LONGEST = 65_536;
+/** Characters of the words that describe it. */
+const MOST_WORDS = 50_000;
 
 export function checkDocument(written: Json, { rules, tools, now }: DocumentScope): CheckedDocument {
   const document = walled(written);
@@ -66,7 +69,11 @@ export function checkDocument(written: Json, { rules, tools, now }: DocumentScop
   const live = problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
   found.push(...problemFindings([...problems, ...live], locate));
   const all = diagnosticsOf(source, found);
-  return all.some(({ severity }) => severity === "error") ? refused(all) : { spec, diagnostics: all, text };
+  if (all.some(({ severity }) => severity === "error")) return refused(all);
+  // The app shows a question of this length whole.
+  if (pipelineWords(spec).length <= MOST_WORDS) return { spec, diagnostics: all, text };
+  const message = `What a person has to read about the pipeline has more than ${MOST_WORDS} characters.`;
+  return refused([aboutFile(DOCUMENT, "file-size", message)]);
 }
 
 /** The document with all its commands in the sandbox, where people see it. */

@@ -64,9 +64,10 @@ function doing(state: StateSpec): string {
   const { parts = {}, allowedTools = [] } = state;
   const kind = kindOfState(state);
   if (kind === undefined) {
-    const { prompt } = parts;
+    const { prompt, model } = parts;
+    const by = typeof model === "string" ? `, by the model ${named(model)}` : "";
     const text = typeof prompt === "object" && "data" in prompt ? textOf(prompt.data) : "";
-    return `an agent with ${allowedTools.length === 0 ? "no tools" : allowedTools.map(String).map(visible).join(", ")}: ${shown(text)}`;
+    return `an agent with ${allowedTools.length === 0 ? "no tools" : allowedTools.map(String).map(visible).join(", ")}${by}: ${shown(text)}`;
   }
   const fields = writeKind(kind, state, { states: new Map(), references: new Map() });
   switch (kind) {

@@ -1,6 +1,7 @@
 // What a document may not say that a model wrote, although a file may.
 
 import { isDeepStrictEqual } from "node:util";
+import type { Json } from "@sluice/core";
 import { shortened } from "@sluice/core/runtime";
 import { parseDuration } from "@sluice/stages";
 import { durationText } from "@sluice/stages/runtime";
@@ -117,6 +118,7 @@ function kindFindings(given: KindState, path: DocumentPath, rules: AuthoredRules
     case "poll":
       return [
         ...commandFindings(given, path, rules),
+        ...patternFindings(given.fields.output, [...path, "output"]),
         ...(given.kind === "poll" ? pollFindings(given, path, rules) : []),
       ];
     case "timer":
@@ -131,7 +133,7 @@ function kindFindings(given: KindState, path: DocumentPath, rules: AuthoredRules
     case "router":
       return [...modelFindings(given.fields.model, [...path, "model"], rules), ...tryFindings(given, path)];
     case "human":
-      return deadlineFindings(given, path, rules);
+      return [...deadlineFindings(given, path, rules), ...patternFindings(given.fields.answer, [...path, "answer"])];
   }
 }
 
@@ -235,6 +237,17 @@ function deadlineFindings(
   if (read?.ok !== true || read.ms >= floorMs) return [];
   const message = `A person has at least ${durationText(floorMs)} to answer.`;
   return [error("authored-schedule", [...path, "deadline"], message)];
+}
+
+/** A regular expression can take longer than any run, and nothing stops it. */
+function patternFindings(schema: Json | undefined, path: DocumentPath): readonly Finding[] {
+  if (schema === undefined || schema === null || typeof schema !== "object") return [];
+  return Object.entries(schema).flatMap(([key, value]: [string, Json]): readonly Finding[] => {
+    const at = [...path, Array.isArray(schema) ? Number(key) : key];
+    const isPattern = (key === "pattern" && typeof value === "string") || key === "patternProperties";
+    if (isPattern) return [error("authored-field", at, `${quoted(key)} ${FORBIDDEN}.`)];
+    return patternFindings(value, at);
+  });
 }
 
 function tryFindings(

@@ -79,6 +79,7 @@ export class ProgramRunner implements StepRunner {
   readonly signal: AbortSignal;
   /** A field, since it is read whenever an execution takes a slot. */
   recovering = false;
+  #beforeWork: (() => Promise<void> | void) | undefined;
   readonly #run: ActiveRun;
   /** Signals taken so far, by name; created on first use, like the next. */
   #taken: Map<string, number> | undefined;
@@ -410,7 +411,8 @@ export class ProgramRunner implements StepRunner {
         return await Promise.resolve(recorded);
       }
       // Written out, too: only a resumed run has something to wait for.
-      if (this.#run.tree.recovery?.isOver === false && !this.recovering) await this.recovered();
+      const isWaiting = this.#run.tree.recovery?.isOver === false || this.#beforeWork !== undefined;
+      if (isWaiting && !this.recovering) await this.recovered();
       this.#isWorking = true;
       // Written out, since every step comes here and few runs are ever interrupted.
       if (this.#run.tree.interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
@@ -445,10 +447,17 @@ export class ProgramRunner implements StepRunner {
     }
   }
 
+  beforeWork(listener: () => Promise<void> | void): void {
+    this.#beforeWork = listener;
+  }
+
   /** Waits until no program of the tree follows records. Rejects if the run has to stop. */
   async recovered(): Promise<void> {
     const { control, tree } = this.#run;
     await tree.recovery?.wait();
+    const listener = this.#beforeWork;
+    this.#beforeWork = undefined;
+    await listener?.();
     if (control.stopped !== undefined) throw control.stopped;
   }
 

@@ -87,6 +87,7 @@ interface ReplayedStep<T> {
 /** Runs a program over a recorded run: compares decisions and returns recorded values for all other steps. Writes nothing. */
 class ReplayRunner implements StepRunner {
   readonly recovering = true;
+  readonly beforeWork = ignore;
   readonly #recorded: RecordedRun;
   readonly #tree: Replay;
   readonly #control = new Cancellation();

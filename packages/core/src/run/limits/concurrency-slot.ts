@@ -2,21 +2,18 @@ import { SluiceError } from "../../base/errors.ts";
 import type { StepRunner } from "../../journal/seam.ts";
 import type { Stopwatch } from "./limits.ts";
 
+type RecoveringSteps = Pick<StepRunner, "recovering" | "beforeWork">;
+
 /** The concurrency slot of one execution. Its stopwatches run only while it holds the slot. */
 export class ConcurrencySlot {
   readonly #slots: ConcurrencySlots;
   readonly #watches: readonly Stopwatch[];
   readonly #signal: AbortSignal;
-  readonly #steps: Pick<StepRunner, "recovering">;
+  readonly #steps: RecoveringSteps;
   #release: (() => void) | undefined;
   #isOver = false;
 
-  constructor(
-    slots: ConcurrencySlots,
-    watches: readonly Stopwatch[],
-    signal: AbortSignal,
-    steps: Pick<StepRunner, "recovering">,
-  ) {
+  constructor(slots: ConcurrencySlots, watches: readonly Stopwatch[], signal: AbortSignal, steps: RecoveringSteps) {
     this.#slots = slots;
     this.#watches = watches;
     this.#signal = signal;
@@ -27,9 +24,21 @@ export class ConcurrencySlot {
   acquire(): Promise<void> | void {
     if (this.#release !== undefined) return;
     // One that follows its records never waits: those that have a slot wait for it.
-    const acquiring = this.#steps.recovering ? this.#slots.take() : this.#slots.acquire(this.#signal);
+    if (this.#steps.recovering) {
+      this.#hold(this.#slots.take());
+      this.#steps.beforeWork(() => this.#keep());
+      return;
+    }
+    const acquiring = this.#slots.acquire(this.#signal);
     if (acquiring instanceof Promise) return acquiring.then((release) => this.#hold(release));
     this.#hold(acquiring);
+  }
+
+  /** What was taken beyond the size is given back before the execution works. */
+  #keep(): Promise<void> | void {
+    if (this.#release === undefined || !this.#slots.isOverfull) return;
+    this.release();
+    return this.acquire();
   }
 
   /** A cancelled execution gets no slot and needs none to finish. */
@@ -87,6 +96,8 @@ export interface ConcurrencySlots {
   acquire(signal: AbortSignal): Promise<(() => void) | undefined> | (() => void) | undefined;
   /** Takes a slot even if none is free. Returns its release function. */
   take(): () => void;
+  /** Whether more are taken than there are. */
+  readonly isOverfull: boolean;
 }
 
 // Not p-queue: a stage holds its slot across awaits and releases it while it waits, which a queue of functions cannot express.
@@ -122,6 +133,9 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
   return {
     size,
     take: hold,
+    get isOverfull() {
+      return held > size;
+    },
     acquire: (signal) => {
       if (signal.aborted) return undefined;
       return held < size && waiting.size === 0 ? hold() : wait(signal);
@@ -133,6 +147,9 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
 export function slotsWithin(outer: ConcurrencySlots, inner: ConcurrencySlots): ConcurrencySlots {
   return {
     size: Math.min(outer.size, inner.size),
+    get isOverfull() {
+      return inner.isOverfull || outer.isOverfull;
+    },
     take: () => {
       const [own, shared] = [inner.take(), outer.take()];
       return () => {

@@ -76,14 +76,15 @@ async function beforeAct(
 ): Promise<
   { readonly kind: "act"; readonly init: Json } | { readonly kind: "over"; readonly outcome: ActOutcome | "skipped" }
 > {
+  const { detours, view } = attempt.execution;
+  // First, since the execution may end before it acts.
+  if (attempt.number === 1 && view.at?.missed !== undefined) await handleMissed(attempt, view.at.missed);
   if (entered.kind === "ended") return { kind: "over", outcome: endedBeforeAct(entered.why) };
   const { precondition } = entered;
   const answer = precondition === "proceed" ? precondition : await awaitPrecondition(attempt, precondition, ctx);
-  const { detours, view } = attempt.execution;
   const { interrupted, signal } = detours;
   if (answer !== "proceed" && !(answer === "skipped" && interrupted !== undefined))
     return { kind: "over", outcome: answer };
-  if (attempt.number === 1 && view.at?.missed !== undefined) await handleMissed(attempt, view.at.missed);
   const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "over", outcome: endedBeforeAct({ kind: "cancelled", reason }) };
   return { kind: "act", init: entered.init };

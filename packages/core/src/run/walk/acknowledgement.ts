@@ -99,6 +99,8 @@ class ClosingSteps implements StepRunner {
     return this.#steps.recovering;
   }
 
+  beforeWork: StepRunner["beforeWork"] = (listener) => this.#steps.beforeWork(listener);
+
   #calling(call: StepCall): StepCall {
     const { signal } = this;
     const { opened, recorded } = call;
