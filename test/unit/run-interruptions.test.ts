@@ -387,53 +387,71 @@ describe("a run that a person interrupts", () => {
     expect(await live.resume(watching, handle.runId)).toMatchObject({ status: "completed", output: "over" });
   });
 
-  test("whose call changed a file just before is suspended, and the handler of the interrupt runs first when it resumes", async () => {
-    const memory = createMemoryJournals();
-    const seen: string[] = [];
-    const change = tool("Change", { execute: async () => ({ ok: true, output: "ok", changed: ["src/a.ts"] }) });
-    const watching = pipeline({
-      id: "watching",
-      input,
-      interrupts: { SOURCES: { files: "src/**", target: "review" } },
-      stages: {
-        work: work<Json>({
-          act: async (scope) => {
-            if (scope.ctx.visit === 1) await caller(scope)("Change");
-            seen.push(`work#${scope.ctx.visit}`);
-            return scope.signal.aborted ? cancelled("stopped") : completed("worked");
-          },
-        }),
-        review: work<Json>({ act: ({ ctx }) => completed(seen.push(`review#${ctx.visit}`)) }),
-      },
-      initial: "work",
-      transitions: [
-        { from: "work", on: "success", to: done("over") },
-        { from: "review", on: "success", to: backToInterrupted(), approval: { message: "Is it reviewed?" } },
-      ],
-    });
-    const clock = handClock();
-    let interrupt = (): unknown => undefined;
-    const store = memory.connect();
-    const slow: JournalStore = {
-      ...store,
-      append: async (commit) => {
-        // A person interrupts the run while the end of the call is written.
-        if (commit.record.phase === "done" && commit.record.stepId.endsWith("/call")) void interrupt();
-        await quiet();
-        return await store.append(commit);
-      },
-    };
-    const approving = [callbackInteractor("ann", () => ({ kind: "approve" }))];
-    const options = { model: noModel, mode: "yolo" as const, tools: [change], clock, interactors: approving };
-    const live = session({ ...options, host: createHost(slow, { clock }) });
-    const handle = live.start(watching, task);
-    interrupt = () => handle.interrupt("later");
-    expect(await handle).toMatchObject({ status: "suspended" });
-    await live.host.close();
-    const after = session({ ...options, host: createHost(memory.connect(), { clock }) });
-    expect(await after.resume(watching, handle.runId)).toMatchObject({ status: "completed", output: "over" });
-    expect(seen).toEqual(["work#1", "work#1", "review#1", "work#2"]);
-  });
+  test.each([
+    ["", false],
+    [", also after it was interrupted again before it acted", true],
+  ])(
+    "whose call changed a file just before runs the handler of the interrupt first when it resumes%s",
+    async (_what, isTwice) => {
+      const memory = createMemoryJournals();
+      const seen: string[] = [];
+      const change = tool("Change", { execute: async () => ({ ok: true, output: "ok", changed: ["src/a.ts"] }) });
+      const watching = pipeline({
+        id: "watching",
+        input,
+        interrupts: { SOURCES: { files: "src/**", target: "review" } },
+        stages: {
+          work: work<Json>({
+            setup: async ({ visit }) => {
+              if (!isTwice || visit !== 2) return null;
+              void interrupt();
+              await quiet();
+              return null;
+            },
+            act: async (scope) => {
+              if (scope.ctx.visit === 1) await caller(scope)("Change");
+              seen.push(`work#${scope.ctx.visit}`);
+              return scope.signal.aborted ? cancelled("stopped") : completed("worked");
+            },
+          }),
+          review: work<Json>({ act: ({ ctx }) => completed(seen.push(`review#${ctx.visit}`)) }),
+        },
+        initial: "work",
+        transitions: [
+          { from: "work", on: "success", to: done("over") },
+          { from: "review", on: "success", to: backToInterrupted(), approval: { message: "Is it reviewed?" } },
+        ],
+      });
+      const clock = handClock();
+      let interrupt = (): unknown => undefined;
+      const store = memory.connect();
+      const slow: JournalStore = {
+        ...store,
+        append: async (commit) => {
+          // A person interrupts the run while the end of the call is written.
+          if (commit.record.phase === "done" && commit.record.stepId.endsWith("/call")) void interrupt();
+          await quiet();
+          return await store.append(commit);
+        },
+      };
+      const approving = [callbackInteractor("ann", () => ({ kind: "approve" }))];
+      const options = { model: noModel, mode: "yolo" as const, tools: [change], clock, interactors: approving };
+      const live = session({ ...options, host: createHost(slow, { clock }) });
+      const handle = live.start(watching, task);
+      interrupt = () => handle.interrupt("later");
+      expect(await handle).toMatchObject({ status: "suspended" });
+      await live.host.close();
+      const after = session({ ...options, host: createHost(memory.connect(), { clock }) });
+      if (isTwice) {
+        const again = after.resume(watching, handle.runId);
+        interrupt = () => again.interrupt("later");
+        expect(await again).toMatchObject({ status: "suspended" });
+      }
+      expect(await after.resume(watching, handle.runId)).toMatchObject({ status: "completed", output: "over" });
+      const first = seen.filter((one, index) => seen.indexOf(one) === index);
+      expect(first).toEqual(["work#1", "review#1", isTwice ? "work#3" : "work#2"]);
+    },
+  );
 
   test("has nothing to interrupt once it is suspended or finished", async () => {
     const { two, begun } = world();

@@ -16,7 +16,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
 import { counted, type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
-import { caller, completed, eventually, json, noModel, session, tool, work } from "../support/run-kit.ts";
+import { caller, completed, eventually, json, noModel, quiet, session, tool, work } from "../support/run-kit.ts";
 import { failingAt } from "../support/stopped-runs.ts";
 
 // Children of a resumed or forked run that read their records: none continues before all have read theirs.
@@ -241,3 +241,103 @@ test.each([
     expect(await resumed).toMatchObject({ status: "completed" });
   },
 );
+
+test.each([1, 2, 4])(
+  "a run that is resumed with %i slots has no more executions at work at once",
+  async (maxParallel) => {
+    const memory = createMemoryJournals();
+    const clock = handClock();
+    let [working, most, begun] = [0, 0, 0];
+    const item = work<Json, string>({
+      inputSchema: z.string(),
+      act: async ({ steps }) => {
+        await steps.run("one", () => null);
+        await steps.run("two", async () => {
+          begun += 1;
+          working += 1;
+          most = Math.max(most, working);
+          if (begun <= 4) await eventually(() => begun === 4);
+          else await quiet();
+          working -= 1;
+          return null;
+        });
+        return completed(null);
+      },
+    });
+    const items = pipeline({
+      id: "items",
+      input,
+      stages: { start: work(), item, end: work() },
+      initial: "start",
+      next: { start: () => forEach("item", ["a", "b", "c", "d"], { join: "end" }), end: () => done(null) },
+    });
+    const life = (store: JournalStore, slots: number) =>
+      session({ model: noModel, clock, maxParallel: slots, host: createHost(store, { clock }) });
+    const run = life(failingAt(memory.connect(), /two$/), 4).start(items, {});
+    await expect(run).rejects.toMatchObject({ code: "store_io" });
+    expect(most).toBe(4);
+    await eventually(() => working === 0);
+    most = 0;
+    const next = life(memory.connect(), maxParallel);
+    expect(await next.resume(items, run.runId)).toMatchObject({ status: "completed" });
+    expect(most).toBe(maxParallel);
+  },
+);
+
+test("a branch whose recorded route leads to a state that is gone starts none of the siblings", async () => {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const worked: Worked = [];
+  const beside = (next: "last" | "renamed") => {
+    const common = { id: "inner", input, initial: "one" } as const;
+    const inner =
+      next === "last"
+        ? pipeline({
+            ...common,
+            stages: { one: work(), last: work() },
+            next: { one: () => to("last"), last: () => done(null) },
+          })
+        : pipeline({
+            ...common,
+            stages: { one: work(), renamed: work() },
+            next: { one: () => to("renamed"), renamed: () => done(null) },
+          });
+    const other = work({ act: async (scope) => completed(await caller(scope)("Deploy")) });
+    return pipeline({
+      id: "beside",
+      input,
+      pipelines: { inner },
+      stages: { start: work(), inside: subPipeline({ pipeline: "inner", input: {} }), other, end: work() },
+      initial: "start",
+      next: {
+        start: () => fanOut(["inside", "other"], { join: "end" }),
+        inside: () => to("end"),
+        other: () => to("end"),
+        end: () => done(null),
+      },
+    });
+  };
+  const life = (store: JournalStore) =>
+    session({ model: noModel, mode: "yolo", clock, tools: [deploys(worked)], host: createHost(store, { clock }) });
+  const store = memory.connect();
+  let stopped = 0;
+  const dying: JournalStore = {
+    ...store,
+    append: async (commit) => {
+      const { stepId, phase } = commit.record;
+      if (!/^(?:last#1|other#1.*call$)/.test(stepId) || phase === "lifecycle") return await store.append(commit);
+      // Both branches have come as far as they can.
+      stopped += 1;
+      await eventually(() => stopped === 2);
+      throw new SluiceError("Host", "store_io", "the process was killed");
+    },
+  };
+  const run = life(dying).start(beside("last"), {});
+  await expect(run).rejects.toMatchObject({ code: "store_io" });
+  const next = life(memory.connect());
+  const before = await recorded(next, run.runId);
+  const changed = next.resume(beside("renamed"), run.runId, { allowChanged: true });
+  await expect(changed).rejects.toMatchObject({ code: "state_unknown" });
+  expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
+  expect(await next.resume(beside("last"), run.runId)).toMatchObject({ status: "completed" });
+});
