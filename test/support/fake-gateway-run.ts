@@ -86,14 +86,23 @@ export function fakeRun(
   const gatedReply = async (call: AgentCall): Promise<CallReply> => {
     const { question, done } = gate(call);
     const patience = Promise.withResolvers<CallReply>();
-    const disarm = clock.after(call.patienceMs ?? 45_000, () =>
-      patience.resolve({
-        ok: false,
-        output: { code: "request_open" },
-        text: `a person has to decide: sluice answer ${runId} ${question.requestId}; make the same call again`,
-        waiting: question,
-      }),
-    );
+    let disarm = (): void => undefined;
+    const wait = (): void => {
+      disarm = clock.after(call.patienceMs ?? 45_000, () => {
+        // A form that shows the request is still open.
+        if (call.asking?.()?.requestId === question.requestId) {
+          wait();
+          return;
+        }
+        patience.resolve({
+          ok: false,
+          output: { code: "request_open" },
+          text: `a person has to decide: sluice answer ${runId} ${question.requestId}; make the same call again`,
+          waiting: question,
+        });
+      });
+    };
+    wait();
     // The same call made again attaches to the request of one that was given up.
     const left = Promise.withResolvers<undefined>();
     call.signal?.addEventListener("abort", () => left.resolve(undefined), { once: true });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { fakeRun, said } from "../support/fake-gateway-run.ts";
 import { connect, gateway, WAYS, wireTools } from "../support/gateway-clients.ts";
 import { handshake, inSession, modernCall, raw } from "../support/gateway-raw.ts";
+import { until } from "../support/mcp.ts";
 
 const NAMES = ["Bash", "Count", "Deploy", "Read", "Slow", "get_state", "transition"];
 
@@ -266,3 +267,28 @@ test("results that are objects are repeated as structured content only where the
   const structured = await modernCall(await gateway(run(), { structured: true }), "Look");
   expect(structured.message.result).toMatchObject({ structuredContent: { a: 1 } });
 });
+
+test.each(["sdk 1 over HTTP", "client 2, handshake, HTTP"] as const)(
+  "a call shows the form of its own request, and not that of one that is asked about meanwhile: %s",
+  async (way) => {
+    const run = fakeRun(wireTools());
+    const server = await gateway(run, { elicitation: "approve", patienceMs: 30 });
+    const parked = Promise.withResolvers<void>();
+    const forms: string[] = [];
+    const client = await connect(way, server, {
+      onForm: async ({ message }) => {
+        forms.push(message);
+        await parked.promise;
+        return { action: "accept", content: { decision: "approve" } };
+      },
+    });
+    const first = client.call("Deploy", { to: "one" });
+    await until(() => forms.length === 1);
+    expect((await client.call("Deploy", { to: "two" })).text).toContain("make the same call again");
+    parked.resolve();
+    expect((await first).text).toBe("deployed");
+    expect(forms).toHaveLength(1);
+    void client.call("Deploy", { to: "two" });
+    await until(() => forms.length === 2);
+  },
+);

@@ -531,6 +531,22 @@ describe("an agent whose own program runs its calls", () => {
     },
   );
 
+  test("gets the denial of a call that it makes again, however many calls it has made before it could read that", async () => {
+    const { clock, host, root, run, call, read } = await native();
+    const write = () => call("Write", { file_path: `${root}/a.txt`, content: "x\n" });
+    const parked = write();
+    await until(() => run.now().status === "waiting");
+    clock.turn(PATIENCE);
+    await parked.verdict;
+    const [request] = await host.requests();
+    if (request === undefined) throw new Error("nothing is asked");
+    await run.answer(request, { kind: "deny", reason: "never" }, "test");
+    await until(() => run.now().status === "working");
+    expect([await read(), await read(), await read()]).toEqual(["allow", "allow", "allow"]);
+    expect(await write().verdict).toMatchObject({ kind: "deny", text: expect.stringContaining("never") });
+    expect(await host.requests()).toEqual([]);
+  });
+
   test("may leave an approved call out by making another one twice", async () => {
     const reading = ({ call, root }: Native) => call("Read", { file_path: `${root}/b.txt` });
     const { clock, next, ...made } = await approvedFirst(reading);

@@ -62,20 +62,19 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       signal: AbortSignal.any([signal, abandoned.signal]),
       asking: () => shown,
     });
-    const ended = answer.then(() => undefined);
     // Reading the state waits for no person.
-    while (client.asks !== "never" && call.tool !== GET_STATE) {
-      const askable = firstToAsk(run, questions);
-      const question = await Promise.race([ended, askable.promise]);
-      askable.stop();
-      if (question === undefined) break;
-      if (client.asks === "by_result") {
-        abandoned.abort();
-        // An answer that was given before would be lost here: the repeated call would be a new one.
-        const reply = await answer;
-        const isAbandoned = field(reply.output, "code") === CALLER_LEFT.code;
-        return isAbandoned ? await questions.byResult(question, call) : resultOf(reply, structured);
-      }
+    const askable = client.asks === "never" || call.tool === GET_STATE ? undefined : firstToAsk(run, questions);
+    const ended = answer.then(() => undefined);
+    const question = askable && (await Promise.race([ended, askable.promise]));
+    askable?.stop();
+    if (question !== undefined && client.asks === "by_result") {
+      abandoned.abort();
+      // An answer that was given before would be lost here: the repeated call would be a new one.
+      const reply = await answer;
+      const isAbandoned = field(reply.output, "code") === CALLER_LEFT.code;
+      return isAbandoned ? await questions.byResult(question, call) : resultOf(reply, structured);
+    }
+    if (question !== undefined) {
       shown = question;
       const closed = new AbortController();
       const form = questions.byRequest(question, ctx, client.label, AbortSignal.any([signal, closed.signal]));

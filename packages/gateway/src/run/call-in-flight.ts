@@ -64,7 +64,7 @@ export function isAnswered(call: CallInFlight): call is AnsweredCall {
 /** The answer to a call that is made again after it has ended. */
 export function replyAgain(call: AnsweredCall): CallReply {
   const { reply, isRead } = call.progress;
-  const before = isRead && !isRefusal(reply) ? [gatewayPart(READ_BEFORE)] : beforeParts(call, reply);
+  const before = isRead ? [gatewayPart(isRefusal(reply) ? REFUSED_BEFORE : READ_BEFORE)] : beforeParts(call, reply);
   return before.length === 0 ? reply : replyWith(reply, [...before, ...partsOf(reply)]);
 }
 

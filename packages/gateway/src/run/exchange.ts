@@ -146,17 +146,20 @@ export class Exchange {
 
   /** Adopts the calls that an earlier process left. A call that the agent has made again is the same call. */
   adopt(calls: readonly EarlierCall[]): void {
-    for (const { tool, input, native, hasEnded, ...place } of calls) {
+    for (const { tool, input, native, hasEnded, denial, ...place } of calls) {
       const whose = native === undefined ? ({ isUnclear: true } as const) : native ? { native } : {};
       const earlier = newCall({ tool, input, isAdopted: true, ...whose });
       const at = this.#queue.findIndex((call) => this.#isSame(earlier, call));
       const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
       const call = again ?? earlier;
       call.progress = { kind: "given" };
-      call.place = place;
+      // The transcript says what became of the last turn's calls.
+      if (denial === undefined) call.place = place;
+      else call.progress = { kind: "answered", reply: replyOf(false, denial), isRead: false };
       if (hasEnded) call.earlier = "ended";
       else if (again === undefined) call.earlier = "begun";
       this.#given.set(call.id, call);
+      if (isAnswered(call) && call.caller !== undefined) this.#settle(call, replyAgain(call));
     }
   }
 
@@ -443,7 +446,7 @@ export class Exchange {
     if (turn === undefined || this.#queue.length === 0) return;
     this.#refuseUnread();
     if (this.#queue.length === 0) return;
-    this.#news.noteRefusals();
+    this.#news.forgetRefusals();
     const calls: { id: string; tool: string; input: Json }[] = [];
     const { thread } = turn;
     while (this.#queue.length > 0) {

@@ -62,8 +62,6 @@ export class News {
   take(): readonly ReplyPart[] {
     const answers = this.#unread().flatMap((call) => {
       call.progress.isRead = true;
-      // Made again, a call that was refused is asked about again.
-      if (isRefusal(call.progress.reply)) this.#calls.delete(call.id);
       return newsOf(call, call.progress.reply);
     });
     const phase = this.#isPhaseRead || this.#phase === undefined ? [] : [gatewayPart(phaseText(this.#phase))];
@@ -78,15 +76,10 @@ export class News {
     return news.length === 0 ? reply : replyWith(reply, [...partsOf(reply), ...news]);
   }
 
-  /** Refusals have changed nothing, so another call runs before the agent reads them. Until the next one, they answer the same call. */
-  noteRefusals(): void {
-    for (const call of this.#answered()) {
-      const { reply, isRead } = call.progress;
-      if (!isRefusal(reply)) continue;
-      if (isRead) this.#calls.delete(call.id);
-      else this.#notices.push(...newsOf(call, reply));
-      call.progress.isRead = true;
-    }
+  /** Another call is made. What was refused before, and read, answers the same call no longer: it is asked about again. */
+  forgetRefusals(): void {
+    for (const { id, progress } of this.#answered())
+      if (progress.isRead && isRefusal(progress.reply)) this.#calls.delete(id);
   }
 
   #forgetRead(): void {

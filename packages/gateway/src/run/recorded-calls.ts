@@ -25,6 +25,8 @@ export interface EarlierCall extends RecordedCallPlace {
   readonly native?: boolean;
   /** Whether it had ended when the run was resumed. */
   readonly hasEnded: boolean;
+  /** What a person's denial says, of a call that was made before the last turn. */
+  readonly denial?: Json;
 }
 /** The same, as the journal has it. */
 export interface LastCall extends Omit<EarlierCall, "native"> {
@@ -53,7 +55,7 @@ export async function recordedResult(
 
 /**
  * The calls of the last turn of every run of the tree that is not over, and of those that ended after the agent's last reply: it has
- * read all that happened before. Of those that were refused, only the ones that a person refused.
+ * read all that happened before. Of those that were refused, only the ones that a person refused, also in the turn before.
  */
 export async function lastCalls(host: Journals, rootId: string): Promise<readonly LastCall[]> {
   const over: { readonly runId: string; readonly records: number }[] = [];
@@ -86,23 +88,25 @@ async function lastTurn(host: Journals, runId: string): Promise<LastTurn> {
   const { entries, records } = await latestEntries(host, runId, ({ kind }) => kind === "call");
   const last = entries.findLast(({ kind }) => kind === "call");
   if (last === undefined) return { at: 0, calls: [] };
-  const ofTurn = entries.filter(
-    ({ executionId, attempt, turn }) =>
-      executionId === last.executionId && attempt === last.attempt && turn === last.turn,
+  const ofAttempt = entries.filter(
+    ({ executionId, attempt }) => executionId === last.executionId && attempt === last.attempt,
   );
   const judged = new Set(records.flatMap((record) => judgedIn(record, last)));
   const events = records.flatMap((record) => readEvents(runId, record)).filter((event) => isOfAttempt(event, last));
-  const calls = ofTurn.flatMap((entry): readonly LastCall[] => {
+  const calls = ofAttempt.flatMap((entry): readonly LastCall[] => {
     if (entry.kind !== "call" || entry.input === undefined) return [];
     const { callId, tool, input, executionId, attempt, turn } = entry;
     const index = Number(/\.c(\d+)$/.exec(callId)?.[1] ?? Number.NaN);
-    const result = ofTurn.findLast((one) => one.kind === "result" && one.callId === callId);
+    const result = ofAttempt.findLast((one) => one.kind === "result" && one.callId === callId);
     const decision = decisionOf(events, turn, callId);
     const isRefused = result?.kind === "result" && isRefusal(result);
     if (!Number.isInteger(index) || (isRefused && decision !== "deny")) return [];
+    // Another call was made before the agent read what a person denied.
+    const denial = isRefused && turn === last.turn - 1 ? { denial: result.output } : {};
+    if (turn !== last.turn && denial.denial === undefined) return [];
     const place = { runId, executionId, attempt, turn, index };
     const facts = { isJudged: judged.has(callId), isDecided: decision !== undefined };
-    return [{ ...place, tool, input, hasEnded: result !== undefined, ...facts }];
+    return [{ ...place, tool, input, hasEnded: result !== undefined, ...facts, ...denial }];
   });
   const first = events.find((event) => isAfterReply(event, last.turn));
   return { at: first?.at ?? 0, calls };
@@ -131,12 +135,12 @@ function decisionOf(events: readonly SluiceEvent[], turn: number, callId: string
 
 const TRANSITIONS: ReadonlySet<string> = new Set(["transition.accepted", "transition.rejected"]);
 
-/** The ids of the calls of a turn that the gate was asked about in a record. */
+/** The ids of the calls of a turn, or of the one before, that the gate was asked about in a record. */
 function judgedIn({ stepId, value }: JournalRecord, of: TranscriptEntry): readonly string[] {
   const step = parseAttemptStep(stepId);
   if (step?.kind !== "calls" || step.part !== "verdicts") return [];
   const { executionId, attempt, turn } = step;
-  if (executionId !== of.executionId || attempt !== of.attempt || turn !== of.turn) return [];
+  if (executionId !== of.executionId || attempt !== of.attempt || turn < of.turn - 1) return [];
   return (readVerdicts(value) ?? []).map(({ id }) => id);
 }
 

@@ -43,9 +43,8 @@ export const NOT_RUN: JsonObject = {
 /** Before the recorded result of a call that the agent made again. */
 export const RAN_BEFORE =
   "This is the result of the same call from before the gateway was restarted. It was not run a second time; make it once more to run it.";
-/** Before a recorded refusal by a person of a call that the agent made again. */
-export const REFUSED_BEFORE =
-  "This is the answer to the same call from before the gateway was restarted. Make it once more to ask again.";
+/** Before a refusal that the agent has read, or that was recorded before a restart. */
+export const REFUSED_BEFORE = "This is the answer to the same call from before. Make it once more to ask again.";
 export const READ_FIRST =
   "This call has not run: read first what has happened since your last answer, below. Then make the call again if it still makes sense.";
 /** To an agent that another one has started. */
