@@ -341,3 +341,85 @@ test("a branch whose recorded route leads to a state that is gone starts none of
   expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
   expect(await next.resume(beside("last"), run.runId)).toMatchObject({ status: "completed" });
 });
+
+test("the wait for runs that still read their records is no active time of one that has read its own", async () => {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const limited = work({
+    limits: { timeoutMs: 1_000 },
+    act: async ({ steps }) => {
+      for (const step of ["one", "two"]) await steps.run(step, () => null);
+      return completed(null);
+    },
+  });
+  const beside = pipeline({
+    id: "beside",
+    input,
+    stages: { start: work(), limited, slow: limited, end: work() },
+    initial: "start",
+    next: {
+      start: () => fanOut(["limited", "slow"], { join: "end" }),
+      limited: () => to("end"),
+      slow: () => to("end"),
+      end: () => done(null),
+    },
+  });
+  const life = (store: JournalStore) => session({ model: noModel, clock, host: createHost(store, { clock }) });
+  const run = life(failingAt(memory.connect(), /two$/)).start(beside, {});
+  await expect(run).rejects.toMatchObject({ code: "store_io" });
+  const store = memory.connect();
+  const slow: JournalStore = {
+    ...store,
+    records: async (runId, ...range) => {
+      await quiet();
+      if (runId.endsWith("/slow")) clock.turn(60_000);
+      return await store.records(runId, ...range);
+    },
+  };
+  expect(await life(slow).resume(beside, run.runId)).toMatchObject({ status: "completed" });
+});
+
+test("a branch whose last record is about another call than it makes now starts none of the siblings", async () => {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const worked: Worked = [];
+  const beside = (id: string) => {
+    const asking = work({
+      allowedTools: ["Deploy"],
+      act: async ({ calls }) => completed(json(await calls(1, [{ id, tool: "Deploy", input: {} }]))),
+    });
+    const other = work({ allowedTools: ["Deploy"], act: async (scope) => completed(await caller(scope)("Deploy")) });
+    return pipeline({
+      id: "beside",
+      input,
+      stages: { start: work(), asking, other, end: work() },
+      initial: "start",
+      next: {
+        start: () => fanOut(["other", "asking"], { join: "end" }),
+        asking: () => to("end"),
+        other: () => to("end"),
+        end: () => done(null),
+      },
+    });
+  };
+  const life = (store: JournalStore) =>
+    session({ model: noModel, clock, tools: [deploys(worked)], host: createHost(store, { clock }) });
+  const store = memory.connect();
+  let stopped = 0;
+  const dying: JournalStore = {
+    ...store,
+    append: async (commit) => {
+      if (!/call$/.test(commit.record.stepId)) return await store.append(commit);
+      stopped += 1;
+      await eventually(() => stopped === 2);
+      throw new SluiceError("Host", "store_io", "the process was killed");
+    },
+  };
+  const run = life(dying).start(beside("one"), {});
+  await expect(run).rejects.toMatchObject({ code: "store_io" });
+  const next = life(memory.connect());
+  const before = await recorded(next, run.runId);
+  await expect(next.resume(beside("two"), run.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
+  expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
+  expect(await next.resume(beside("one"), run.runId)).toMatchObject({ status: "completed" });
+});

@@ -121,8 +121,11 @@ export interface StepRunner {
   readonly signal: AbortSignal;
   /** Whether it still returns what earlier processes recorded. */
   readonly recovering: boolean;
-  /** Calls a listener once before the next step that is not recorded, when no run of the tree returns recorded ones. The last one counts. */
-  beforeWork(listener: () => Promise<void> | void): void;
+  /**
+   * Calls a listener once before the next step that is not recorded, and waits for it. What it gets resolves when no run of the tree
+   * returns recorded steps any more. The last listener counts.
+   */
+  beforeWork(listener: (recovered: Promise<void>) => Promise<void>): void;
   /** Runs `fn` at least once and records its value once. `fn` returns expected failures as values; a rejection stops the run, which can be resumed. */
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions<T>): Promise<T>;
   /** The recorded clock, epoch milliseconds. */

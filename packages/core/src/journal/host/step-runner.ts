@@ -79,7 +79,7 @@ export class ProgramRunner implements StepRunner {
   readonly signal: AbortSignal;
   /** A field, since it is read whenever an execution takes a slot. */
   recovering = false;
-  #beforeWork: (() => Promise<void> | void) | undefined;
+  #beforeWork: ((recovered: Promise<void>) => Promise<void>) | undefined;
   readonly #run: ActiveRun;
   /** Signals taken so far, by name; created on first use, like the next. */
   #taken: Map<string, number> | undefined;
@@ -398,9 +398,7 @@ export class ProgramRunner implements StepRunner {
     try {
       const { ordinal, known } = this.#enter(step);
       step.check?.(known?.open);
-      // Children that are resumed have to follow their records, too.
-      if (this.recovering && !this.#run.recorded.left && (known?.done !== undefined || step.runsChildren !== true))
-        this.#run.tree.recovery?.leave(this);
+      if (this.recovering && !this.#run.recorded.left) this.#followed(step, known);
       if (known?.done !== undefined) {
         this.#copied = known.copied === true;
         // Each record is asked, and few are of an interruption.
@@ -447,17 +445,26 @@ export class ProgramRunner implements StepRunner {
     }
   }
 
-  beforeWork(listener: () => Promise<void> | void): void {
+  /** The program takes its last recorded step, or one that is not recorded. */
+  #followed({ runsChildren }: Pick<Step<unknown, unknown>, "runsChildren">, known: RecordedStep | undefined): void {
+    const { recovery } = this.#run.tree;
+    // What the program does at once with the last value may not match either.
+    if (known?.done !== undefined) setImmediate(() => recovery?.leave(this));
+    // Children that are resumed have to follow their records, too.
+    else if (runsChildren !== true) recovery?.leave(this);
+  }
+
+  beforeWork(listener: (recovered: Promise<void>) => Promise<void>): void {
     this.#beforeWork = listener;
   }
 
   /** Waits until no program of the tree follows records. Rejects if the run has to stop. */
   async recovered(): Promise<void> {
     const { control, tree } = this.#run;
-    await tree.recovery?.wait();
+    const isOver = tree.recovery?.wait() ?? Promise.resolve();
     const listener = this.#beforeWork;
     this.#beforeWork = undefined;
-    await listener?.();
+    await (listener === undefined ? isOver : listener(isOver));
     if (control.stopped !== undefined) throw control.stopped;
   }
 

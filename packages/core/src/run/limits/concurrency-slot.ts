@@ -26,7 +26,7 @@ export class ConcurrencySlot {
     // One that follows its records never waits: those that have a slot wait for it.
     if (this.#steps.recovering) {
       this.#hold(this.#slots.take());
-      this.#steps.beforeWork(() => this.#keep());
+      this.#steps.beforeWork((recovered) => this.#keep(recovered));
       return;
     }
     const acquiring = this.#slots.acquire(this.#signal);
@@ -34,11 +34,12 @@ export class ConcurrencySlot {
     this.#hold(acquiring);
   }
 
-  /** What was taken beyond the size is given back before the execution works. */
-  #keep(): Promise<void> | void {
-    if (this.#release === undefined || !this.#slots.isOverfull) return;
+  /** Before the execution works, it waits for the other runs without the slot, and then for one like any other. */
+  async #keep(recovered: Promise<void>): Promise<void> {
+    const isHeld = this.#release !== undefined;
     this.release();
-    return this.acquire();
+    await recovered;
+    if (isHeld && !this.#isOver) await this.acquire();
   }
 
   /** A cancelled execution gets no slot and needs none to finish. */
@@ -96,8 +97,6 @@ export interface ConcurrencySlots {
   acquire(signal: AbortSignal): Promise<(() => void) | undefined> | (() => void) | undefined;
   /** Takes a slot even if none is free. Returns its release function. */
   take(): () => void;
-  /** Whether more are taken than there are. */
-  readonly isOverfull: boolean;
 }
 
 // Not p-queue: a stage holds its slot across awaits and releases it while it waits, which a queue of functions cannot express.
@@ -133,9 +132,6 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
   return {
     size,
     take: hold,
-    get isOverfull() {
-      return held > size;
-    },
     acquire: (signal) => {
       if (signal.aborted) return undefined;
       return held < size && waiting.size === 0 ? hold() : wait(signal);
@@ -147,9 +143,6 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
 export function slotsWithin(outer: ConcurrencySlots, inner: ConcurrencySlots): ConcurrencySlots {
   return {
     size: Math.min(outer.size, inner.size),
-    get isOverfull() {
-      return inner.isOverfull || outer.isOverfull;
-    },
     take: () => {
       const [own, shared] = [inner.take(), outer.take()];
       return () => {
