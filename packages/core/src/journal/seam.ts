@@ -122,10 +122,10 @@ export interface StepRunner {
   /** Whether it still returns what earlier processes recorded. */
   readonly recovering: boolean;
   /**
-   * Calls a listener once before the next step that is not recorded, and waits for it. What it gets resolves when no run of the tree
-   * returns recorded steps any more. The last listener counts.
+   * Calls a listener once before the next step that is not recorded, and waits for it, if another run of the tree still returns recorded
+   * steps then, or `always`. What it gets resolves when none does. The last listener counts.
    */
-  beforeWork(listener: (recovered: Promise<void>) => Promise<void>): void;
+  beforeWork(listener: (recovered: Promise<void>) => Promise<void>, always: boolean): void;
   /** Runs `fn` at least once and records its value once. `fn` returns expected failures as values; a rejection stops the run, which can be resumed. */
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions<T>): Promise<T>;
   /** The recorded clock, epoch milliseconds. */

@@ -80,6 +80,7 @@ export class ProgramRunner implements StepRunner {
   /** A field, since it is read whenever an execution takes a slot. */
   recovering = false;
   #beforeWork: ((recovered: Promise<void>) => Promise<void>) | undefined;
+  #isCalledAlways = false;
   readonly #run: ActiveRun;
   /** Signals taken so far, by name; created on first use, like the next. */
   #taken: Map<string, number> | undefined;
@@ -409,7 +410,7 @@ export class ProgramRunner implements StepRunner {
         return await Promise.resolve(recorded);
       }
       // Written out, too: only a resumed run has something to wait for.
-      const isWaiting = this.#run.tree.recovery?.isOver === false || this.#beforeWork !== undefined;
+      const isWaiting = this.#run.tree.recovery?.isOver === false || this.#isCalledAlways;
       if (isWaiting && !this.recovering) await this.recovered();
       this.#isWorking = true;
       // Written out, since every step comes here and few runs are ever interrupted.
@@ -454,8 +455,9 @@ export class ProgramRunner implements StepRunner {
     else if (runsChildren !== true) recovery?.leave(this);
   }
 
-  beforeWork(listener: (recovered: Promise<void>) => Promise<void>): void {
+  beforeWork(listener: (recovered: Promise<void>) => Promise<void>, always: boolean): void {
     this.#beforeWork = listener;
+    this.#isCalledAlways = always;
   }
 
   /** Waits until no program of the tree follows records. Rejects if the run has to stop. */
@@ -464,6 +466,7 @@ export class ProgramRunner implements StepRunner {
     const isOver = tree.recovery?.wait() ?? Promise.resolve();
     const listener = this.#beforeWork;
     this.#beforeWork = undefined;
+    this.#isCalledAlways = false;
     await (listener === undefined ? isOver : listener(isOver));
     if (control.stopped !== undefined) throw control.stopped;
   }

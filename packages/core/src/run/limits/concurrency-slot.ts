@@ -25,8 +25,9 @@ export class ConcurrencySlot {
     if (this.#release !== undefined) return;
     // One that follows its records never waits: those that have a slot wait for it.
     if (this.#steps.recovering) {
+      const { isFull } = this.#slots;
       this.#hold(this.#slots.take());
-      this.#steps.beforeWork((recovered) => this.#keep(recovered));
+      this.#steps.beforeWork((recovered) => this.#keep(recovered), isFull);
       return;
     }
     const acquiring = this.#slots.acquire(this.#signal);
@@ -95,6 +96,7 @@ export interface ConcurrencySlots {
    * Waits for a slot if none is free. Returns its release function, to be called once, or undefined if the signal aborts first.
    */
   acquire(signal: AbortSignal): Promise<(() => void) | undefined> | (() => void) | undefined;
+  readonly isFull: boolean;
   /** Takes a slot even if none is free. Returns its release function. */
   take(): () => void;
 }
@@ -131,6 +133,9 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
 
   return {
     size,
+    get isFull() {
+      return held >= size;
+    },
     take: hold,
     acquire: (signal) => {
       if (signal.aborted) return undefined;
@@ -143,6 +148,9 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
 export function slotsWithin(outer: ConcurrencySlots, inner: ConcurrencySlots): ConcurrencySlots {
   return {
     size: Math.min(outer.size, inner.size),
+    get isFull() {
+      return inner.isFull || outer.isFull;
+    },
     take: () => {
       const [own, shared] = [inner.take(), outer.take()];
       return () => {

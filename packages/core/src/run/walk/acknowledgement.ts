@@ -99,7 +99,7 @@ class ClosingSteps implements StepRunner {
     return this.#steps.recovering;
   }
 
-  beforeWork: StepRunner["beforeWork"] = (listener) => this.#steps.beforeWork(listener);
+  beforeWork: StepRunner["beforeWork"] = (listener, always) => this.#steps.beforeWork(listener, always);
 
   #calling(call: StepCall): StepCall {
     const { signal } = this;
