@@ -379,6 +379,77 @@ test("the wait for runs that still read their records is no active time of one t
   expect(await life(slow).resume(beside, run.runId)).toMatchObject({ status: "completed" });
 });
 
+test("a branch whose next step is a fan-out starts none of its children before another one has read its records", async () => {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const stepping = (names: readonly string[]) =>
+    work({
+      act: async ({ steps }) => {
+        for (const name of names) await steps.run(name, () => null);
+        return completed(null);
+      },
+    });
+  const beside = (second: string) => {
+    const inner = pipeline({
+      id: "inner",
+      input,
+      stages: { one: work(), a: work(), b: work(), both: work() },
+      initial: "one",
+      next: {
+        one: () => fanOut(["a", "b"], { join: "both" }),
+        a: () => to("both"),
+        b: () => to("both"),
+        both: () => done(null),
+      },
+    });
+    return pipeline({
+      id: "beside",
+      input,
+      pipelines: { inner },
+      stages: {
+        start: work(),
+        inside: subPipeline({ pipeline: "inner", input: {} }),
+        other: stepping(["first", second, "third"]),
+        end: work(),
+      },
+      initial: "start",
+      next: {
+        start: () => fanOut(["inside", "other"], { join: "end" }),
+        inside: () => to("end"),
+        other: () => to("end"),
+        end: () => done(null),
+      },
+    });
+  };
+  const life = (store: JournalStore) => session({ model: noModel, clock, host: createHost(store, { clock }) });
+  const store = memory.connect();
+  let stopped = 0;
+  const dying: JournalStore = {
+    ...store,
+    append: async (commit) => {
+      const { runId, record } = commit;
+      const isFanOut = runId.endsWith("/inner") && record.stepId.startsWith("fan-");
+      if (!isFanOut && !record.stepId.endsWith("third")) return await store.append(commit);
+      stopped += 1;
+      await eventually(() => stopped === 2);
+      throw new SluiceError("Host", "store_io", "the process was killed");
+    },
+  };
+  const run = life(dying).start(beside("second"), {});
+  await expect(run).rejects.toMatchObject({ code: "store_io" });
+  const slow: JournalStore = {
+    ...memory.connect(),
+    records: async (runId, ...range) => {
+      if (runId.endsWith("/other")) await quiet();
+      return await store.records(runId, ...range);
+    },
+  };
+  const next = life(slow);
+  const before = await recorded(next, run.runId);
+  await expect(next.resume(beside("renamed"), run.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
+  expect(await recorded(next, run.runId)).toEqual(before);
+});
+
 test("a branch whose last record is about another call than it makes now starts none of the siblings", async () => {
   const memory = createMemoryJournals();
   const clock = handClock();

@@ -452,7 +452,7 @@ export class ProgramRunner implements StepRunner {
     // What the program does at once with the last value may not match either.
     if (known?.done !== undefined) setImmediate(() => recovery?.leave(this));
     // Children that are resumed have to follow their records, too.
-    else if (runsChildren !== true) recovery?.leave(this);
+    else if (runsChildren !== true || known?.open === undefined) recovery?.leave(this);
   }
 
   beforeWork(listener: (recovered: Promise<void>) => Promise<void>, always: boolean): void {
