@@ -288,7 +288,7 @@ test.each(["sdk 1 over HTTP", "client 2, handshake, HTTP"] as const)(
     parked.resolve();
     expect((await first).text).toBe("deployed");
     expect(forms).toHaveLength(1);
-    void client.call("Deploy", { to: "two" });
-    await until(() => forms.length === 2);
+    expect((await client.call("Deploy", { to: "two" })).text).toBe("deployed");
+    expect(forms).toHaveLength(2);
   },
 );
