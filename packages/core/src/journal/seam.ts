@@ -210,6 +210,8 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
   /** The same as a point in time, in epoch milliseconds. The store then knows when the run has to continue. */
   readonly until?: number | undefined;
+  /** Called when the wait begins; not for one whose end is recorded. */
+  readonly begun?: () => void;
   /** Removes what must not be recorded from a payload, such as known secrets. Called once, before it is recorded. */
   readonly clean?: (payload: Json) => Json;
 }

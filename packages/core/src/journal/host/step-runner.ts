@@ -196,7 +196,8 @@ export class ProgramRunner implements StepRunner {
     });
   }
 
-  waitForSignal(name: string, { timeoutMs, until: end, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+  waitForSignal(name: string, options: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+    const { timeoutMs, until: end, clean } = options;
     const { store, clock } = this.#run;
     const latest = end ?? (timeoutMs === undefined ? undefined : clock.now() + timeoutMs);
     return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
@@ -210,6 +211,7 @@ export class ProgramRunner implements StepRunner {
           found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
           return found !== undefined;
         };
+        options.begun?.();
         await waitForSignal(this.#run, { rest: "signal", arrived, until });
         // Decided here, since a check that is still running must not change what is recorded.
         if (found === undefined) return null;

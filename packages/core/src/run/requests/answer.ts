@@ -79,10 +79,11 @@ export async function awaitAnswer(
 ): Promise<ReceivedSignal | undefined> {
   const { people, secrets, answers } = deps;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
-  people.offer(request, seal);
+  // Nobody is asked again while other runs still read their records.
+  const begun = (): void => people.offer(request, seal);
   const clean = (payload: Json): Json => withVerdict(payload, secrets.json(payload), seal, answers);
   try {
-    return await steps.waitForSignal(`request/${request.requestId}`, { clean, until });
+    return await steps.waitForSignal(`request/${request.requestId}`, { begun, clean, until });
   } finally {
     people.withdraw(request.runId, request.requestId);
   }
