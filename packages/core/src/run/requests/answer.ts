@@ -79,7 +79,7 @@ export async function awaitAnswer(
 ): Promise<ReceivedSignal | undefined> {
   const { people, secrets, answers } = deps;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
-  // Nobody is asked again while other runs still read their records.
+  // No one is asked again while other runs still read their records.
   const begun = (): void => people.offer(request, seal);
   const clean = (payload: Json): Json => withVerdict(payload, secrets.json(payload), seal, answers);
   try {
