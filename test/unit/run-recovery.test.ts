@@ -494,3 +494,54 @@ test("a branch whose last record is about another call than it makes now starts 
   expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
   expect(await next.resume(beside("one"), run.runId)).toMatchObject({ status: "completed" });
 });
+
+test("no one is asked about a request that was answered meanwhile, however long another branch reads its records", async () => {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const asks = work({
+    act: async ({ ask }) =>
+      completed(json(await ask({ name: "ask", question: { question: "now?", answer: { type: "string" } } }))),
+  });
+  const beside = pipeline({
+    id: "beside",
+    input,
+    stages: { start: work(), asks, slow: asks, end: work() },
+    initial: "start",
+    next: {
+      start: () => fanOut(["asks", "slow"], { join: "end" }),
+      asks: () => to("end"),
+      slow: () => to("end"),
+      end: () => done(null),
+    },
+  });
+  const asked: string[] = [];
+  const onlooker = callbackInteractor("onlooker", ({ runId }) => {
+    asked.push(runId);
+    return undefined;
+  });
+  const life = (store: JournalStore) =>
+    session({ model: noModel, clock, wait: true, interactors: [onlooker], host: createHost(store, { clock }) });
+  const first = life(memory.connect());
+  const run = first.start(beside, {}, { answers: "any" });
+  await eventually(async () => (await first.host.requests(run.runId)).length === 2);
+  const requests = await first.host.requests(run.runId);
+  await run.suspend();
+  for (const { runId, requestId, digest } of requests)
+    await first.host.signal(runId, {
+      name: `request/${requestId}`,
+      payload: { kind: "value", value: "yes", digest },
+      by: "ann",
+    });
+  await first.host.close();
+  asked.length = 0;
+  const store = memory.connect();
+  const slow: JournalStore = {
+    ...store,
+    records: async (runId, ...range) => {
+      if (runId.endsWith("/slow")) await quiet();
+      return await store.records(runId, ...range);
+    },
+  };
+  expect(await life(slow).resume(beside, run.runId)).toMatchObject({ status: "completed" });
+  expect(asked).toEqual([]);
+});
