@@ -8,6 +8,7 @@ import {
   type Pipeline,
   pipeline,
   SluiceError,
+  type State,
   to,
 } from "@sluice/core";
 import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
@@ -106,7 +107,7 @@ function scene(maxParallel: number) {
       interactors: isAnswered ? interactors : [],
       host: createHost(store, { clock }),
     });
-  return { memory, worked, life };
+  return { memory, clock, worked, life };
 }
 
 /** The records of a run and its children, without those of the root's lives. */
@@ -284,11 +285,70 @@ test.each([1, 2, 4])(
   },
 );
 
+/** Two parallel states, which may run the pipeline `inner`. */
+function branches(
+  first: State<Json, unknown>,
+  second: State<Json, unknown>,
+  inner?: Pipeline<Json, unknown>,
+  id = "branches",
+) {
+  return pipeline({
+    id,
+    input,
+    pipelines: inner === undefined ? {} : { inner },
+    stages: { start: work(), first, second, end: work() },
+    initial: "start",
+    next: {
+      start: () => fanOut(["first", "second"], { join: "end" }),
+      first: () => to("end"),
+      second: () => to("end"),
+      end: () => done(null),
+    },
+  });
+}
+const running = () =>
+  subPipeline<Record<never, never>, Pipeline<Json, unknown>, Json, unknown>({ pipeline: "inner", input: {} });
+const deploying = () =>
+  work({ allowedTools: ["Deploy"], act: async (scope) => completed(await caller(scope)("Deploy")) });
+const stepping = (...names: readonly string[]) =>
+  work({
+    limits: { timeoutMs: 1_000 },
+    act: async ({ steps }) => {
+      for (const name of names) await steps.run(name, () => null);
+      return completed(null);
+    },
+  });
+
+/** A store whose process dies when both branches have come to a record that they do not write. */
+function dyingAt(store: JournalStore, isUnwritten: (runId: string, stepId: string) => boolean): JournalStore {
+  let stopped = 0;
+  return {
+    ...store,
+    append: async (commit) => {
+      if (!isUnwritten(commit.runId, commit.record.stepId)) return await store.append(commit);
+      stopped += 1;
+      await eventually(() => stopped === 2);
+      throw new SluiceError("Host", "store_io", "the process was killed");
+    },
+  };
+}
+
+/** A store that takes a while to read the records of the second branch. */
+function slowOfSecond(store: JournalStore, reads = (): void => undefined): JournalStore {
+  return {
+    ...store,
+    records: async (runId, ...range) => {
+      if (!runId.endsWith("/second")) return await store.records(runId, ...range);
+      await quiet();
+      reads();
+      return await store.records(runId, ...range);
+    },
+  };
+}
+
 test("a branch whose recorded route leads to a state that is gone starts none of the siblings", async () => {
-  const memory = createMemoryJournals();
-  const clock = handClock();
-  const worked: Worked = [];
-  const beside = (next: "last" | "renamed") => {
+  const { memory, worked, life } = scene(4);
+  const going = (next: "last" | "renamed") => {
     const common = { id: "inner", input, initial: "one" } as const;
     const inner =
       next === "last"
@@ -302,246 +362,88 @@ test("a branch whose recorded route leads to a state that is gone starts none of
             stages: { one: work(), renamed: work() },
             next: { one: () => to("renamed"), renamed: () => done(null) },
           });
-    const other = work({ act: async (scope) => completed(await caller(scope)("Deploy")) });
-    return pipeline({
-      id: "beside",
-      input,
-      pipelines: { inner },
-      stages: { start: work(), inside: subPipeline({ pipeline: "inner", input: {} }), other, end: work() },
-      initial: "start",
-      next: {
-        start: () => fanOut(["inside", "other"], { join: "end" }),
-        inside: () => to("end"),
-        other: () => to("end"),
-        end: () => done(null),
-      },
-    });
+    return branches(running(), deploying(), inner);
   };
-  const life = (store: JournalStore) =>
-    session({ model: noModel, mode: "yolo", clock, tools: [deploys(worked)], host: createHost(store, { clock }) });
-  const store = memory.connect();
-  let stopped = 0;
-  const dying: JournalStore = {
-    ...store,
-    append: async (commit) => {
-      const { stepId, phase } = commit.record;
-      if (!/^(?:last#1|other#1.*call$)/.test(stepId) || phase === "lifecycle") return await store.append(commit);
-      // Both branches have come as far as they can.
-      stopped += 1;
-      await eventually(() => stopped === 2);
-      throw new SluiceError("Host", "store_io", "the process was killed");
-    },
-  };
-  const run = life(dying).start(beside("last"), {});
+  const dying = dyingAt(memory.connect(), (_runId, stepId) => /^(?:last#1|second#1.*call$)/.test(stepId));
+  const run = life(dying).start(going("last"), {});
   await expect(run).rejects.toMatchObject({ code: "store_io" });
-  const next = life(memory.connect());
+  const next = life();
   const before = await recorded(next, run.runId);
-  const changed = next.resume(beside("renamed"), run.runId, { allowChanged: true });
+  const changed = next.resume(going("renamed"), run.runId, { allowChanged: true });
   await expect(changed).rejects.toMatchObject({ code: "state_unknown" });
   expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
-  expect(await next.resume(beside("last"), run.runId)).toMatchObject({ status: "completed" });
+  expect(await next.resume(going("last"), run.runId)).toMatchObject({ status: "completed" });
 });
 
 test("the wait for runs that still read their records is no active time of one that has read its own", async () => {
-  const memory = createMemoryJournals();
-  const clock = handClock();
-  const limited = work({
-    limits: { timeoutMs: 1_000 },
-    act: async ({ steps }) => {
-      for (const step of ["one", "two"]) await steps.run(step, () => null);
-      return completed(null);
-    },
-  });
-  const beside = pipeline({
-    id: "beside",
-    input,
-    stages: { start: work(), limited, slow: limited, end: work() },
-    initial: "start",
-    next: {
-      start: () => fanOut(["limited", "slow"], { join: "end" }),
-      limited: () => to("end"),
-      slow: () => to("end"),
-      end: () => done(null),
-    },
-  });
-  const life = (store: JournalStore) => session({ model: noModel, clock, host: createHost(store, { clock }) });
-  const run = life(failingAt(memory.connect(), /two$/)).start(beside, {});
+  const { memory, clock, life } = scene(4);
+  const both = branches(stepping("one", "two"), stepping("one", "two"));
+  const run = life(failingAt(memory.connect(), /two$/)).start(both, {});
   await expect(run).rejects.toMatchObject({ code: "store_io" });
-  const store = memory.connect();
-  const slow: JournalStore = {
-    ...store,
-    records: async (runId, ...range) => {
-      await quiet();
-      if (runId.endsWith("/slow")) clock.turn(60_000);
-      return await store.records(runId, ...range);
-    },
-  };
-  expect(await life(slow).resume(beside, run.runId)).toMatchObject({ status: "completed" });
+  const slow = slowOfSecond(memory.connect(), () => clock.turn(60_000));
+  expect(await life(slow).resume(both, run.runId)).toMatchObject({ status: "completed" });
 });
 
 test("a branch whose next step is a fan-out starts none of its children before another one has read its records", async () => {
-  const memory = createMemoryJournals();
-  const clock = handClock();
-  const stepping = (names: readonly string[]) =>
-    work({
-      act: async ({ steps }) => {
-        for (const name of names) await steps.run(name, () => null);
-        return completed(null);
-      },
-    });
-  const beside = (second: string) => {
-    const inner = pipeline({
-      id: "inner",
-      input,
-      stages: { one: work(), a: work(), b: work(), both: work() },
-      initial: "one",
-      next: {
-        one: () => fanOut(["a", "b"], { join: "both" }),
-        a: () => to("both"),
-        b: () => to("both"),
-        both: () => done(null),
-      },
-    });
-    return pipeline({
-      id: "beside",
-      input,
-      pipelines: { inner },
-      stages: {
-        start: work(),
-        inside: subPipeline({ pipeline: "inner", input: {} }),
-        other: stepping(["first", second, "third"]),
-        end: work(),
-      },
-      initial: "start",
-      next: {
-        start: () => fanOut(["inside", "other"], { join: "end" }),
-        inside: () => to("end"),
-        other: () => to("end"),
-        end: () => done(null),
-      },
-    });
-  };
-  const life = (store: JournalStore) => session({ model: noModel, clock, host: createHost(store, { clock }) });
-  const store = memory.connect();
-  let stopped = 0;
-  const dying: JournalStore = {
-    ...store,
-    append: async (commit) => {
-      const { runId, record } = commit;
-      const isFanOut = runId.endsWith("/inner") && record.stepId.startsWith("fan-");
-      if (!isFanOut && !record.stepId.endsWith("third")) return await store.append(commit);
-      stopped += 1;
-      await eventually(() => stopped === 2);
-      throw new SluiceError("Host", "store_io", "the process was killed");
-    },
-  };
-  const run = life(dying).start(beside("second"), {});
+  const { memory, life } = scene(4);
+  const inner = branches(work(), work(), undefined, "inner");
+  const going = (second: string) => branches(running(), stepping("first", second, "third"), inner);
+  const isUnwritten = (runId: string, stepId: string): boolean =>
+    stepId.endsWith("third") || (runId.endsWith("/inner") && stepId.startsWith("fan-"));
+  const run = life(dyingAt(memory.connect(), isUnwritten)).start(going("second"), {});
   await expect(run).rejects.toMatchObject({ code: "store_io" });
-  const slow: JournalStore = {
-    ...memory.connect(),
-    records: async (runId, ...range) => {
-      if (runId.endsWith("/other")) await quiet();
-      return await store.records(runId, ...range);
-    },
-  };
-  const next = life(slow);
+  const next = life(slowOfSecond(memory.connect()));
   const before = await recorded(next, run.runId);
-  await expect(next.resume(beside("renamed"), run.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
+  await expect(next.resume(going("renamed"), run.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
   expect(await recorded(next, run.runId)).toEqual(before);
 });
 
 test("a branch whose last record is about another call than it makes now starts none of the siblings", async () => {
-  const memory = createMemoryJournals();
-  const clock = handClock();
-  const worked: Worked = [];
-  const beside = (id: string) => {
-    const asking = work({
-      allowedTools: ["Deploy"],
-      act: async ({ calls }) => completed(json(await calls(1, [{ id, tool: "Deploy", input: {} }]))),
-    });
-    const other = work({ allowedTools: ["Deploy"], act: async (scope) => completed(await caller(scope)("Deploy")) });
-    return pipeline({
-      id: "beside",
-      input,
-      stages: { start: work(), asking, other, end: work() },
-      initial: "start",
-      next: {
-        start: () => fanOut(["other", "asking"], { join: "end" }),
-        asking: () => to("end"),
-        other: () => to("end"),
-        end: () => done(null),
-      },
-    });
-  };
-  const life = (store: JournalStore) =>
-    session({ model: noModel, clock, tools: [deploys(worked)], host: createHost(store, { clock }) });
-  const store = memory.connect();
-  let stopped = 0;
-  const dying: JournalStore = {
-    ...store,
-    append: async (commit) => {
-      if (!commit.record.stepId.endsWith("call")) return await store.append(commit);
-      stopped += 1;
-      await eventually(() => stopped === 2);
-      throw new SluiceError("Host", "store_io", "the process was killed");
-    },
-  };
-  const run = life(dying).start(beside("one"), {});
+  const { memory, worked, life } = scene(4);
+  const going = (id: string) =>
+    branches(
+      deploying(),
+      work({
+        allowedTools: ["Deploy"],
+        act: async ({ calls }) => completed(json(await calls(1, [{ id, tool: "Deploy", input: {} }]))),
+      }),
+    );
+  const dying = dyingAt(memory.connect(), (_runId, stepId) => stepId.endsWith("call"));
+  const run = life(dying).start(going("one"), {});
   await expect(run).rejects.toMatchObject({ code: "store_io" });
-  const next = life(memory.connect());
+  const next = life();
   const before = await recorded(next, run.runId);
-  await expect(next.resume(beside("two"), run.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
+  await expect(next.resume(going("two"), run.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
   expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
-  expect(await next.resume(beside("one"), run.runId)).toMatchObject({ status: "completed" });
+  expect(await next.resume(going("one"), run.runId)).toMatchObject({ status: "completed" });
 });
 
 test("no one is asked about a request that was answered meanwhile, however long another branch reads its records", async () => {
-  const memory = createMemoryJournals();
-  const clock = handClock();
-  const asks = work({
-    act: async ({ ask }) =>
-      completed(json(await ask({ name: "ask", question: { question: "now?", answer: { type: "string" } } }))),
-  });
-  const beside = pipeline({
-    id: "beside",
-    input,
-    stages: { start: work(), asks, slow: asks, end: work() },
-    initial: "start",
-    next: {
-      start: () => fanOut(["asks", "slow"], { join: "end" }),
-      asks: () => to("end"),
-      slow: () => to("end"),
-      end: () => done(null),
-    },
-  });
+  const { memory, clock } = scene(4);
+  const asks = () =>
+    work({
+      act: async ({ ask }) =>
+        completed(json(await ask({ name: "ask", question: { question: "now?", answer: { type: "string" } } }))),
+    });
+  const both = branches(asks(), asks());
   const asked: string[] = [];
   const onlooker = callbackInteractor("onlooker", ({ runId }) => {
     asked.push(runId);
     return undefined;
   });
-  const life = (store: JournalStore) =>
+  const watched = (store: JournalStore) =>
     session({ model: noModel, clock, wait: true, interactors: [onlooker], host: createHost(store, { clock }) });
-  const first = life(memory.connect());
-  const run = first.start(beside, {}, { answers: "any" });
+  const first = watched(memory.connect());
+  const run = first.start(both, {}, { answers: "any" });
   await eventually(async () => (await first.host.requests(run.runId)).length === 2);
   const requests = await first.host.requests(run.runId);
   await run.suspend();
-  for (const { runId, requestId, digest } of requests)
-    await first.host.signal(runId, {
-      name: `request/${requestId}`,
-      payload: { kind: "value", value: "yes", digest },
-      by: "ann",
-    });
+  for (const { runId, requestId, digest } of requests) {
+    const payload = { kind: "value", value: "yes", digest };
+    await first.host.signal(runId, { name: `request/${requestId}`, payload, by: "ann" });
+  }
   await first.host.close();
   asked.length = 0;
-  const store = memory.connect();
-  const slow: JournalStore = {
-    ...store,
-    records: async (runId, ...range) => {
-      if (runId.endsWith("/slow")) await quiet();
-      return await store.records(runId, ...range);
-    },
-  };
-  expect(await life(slow).resume(beside, run.runId)).toMatchObject({ status: "completed" });
+  expect(await watched(slowOfSecond(memory.connect())).resume(both, run.runId)).toMatchObject({ status: "completed" });
   expect(asked).toEqual([]);
 });

@@ -140,7 +140,7 @@ describe("a call that ended while its agent did not wait for it", () => {
     expect(await host.requests()).toEqual([]);
   });
 
-  test("is told from another one of its tool by its arguments", async () => {
+  test("is named with its arguments", async () => {
     const { first, parked, approved } = await opened();
     await parked(first, ["Danger", { table: "old" }]);
     await approved(first);

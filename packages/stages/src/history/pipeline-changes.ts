@@ -279,26 +279,15 @@ function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readon
   const entered = new Set(
     own.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? [])),
   );
-  // Whether a run can enter what it was routed to last has to be known before another one works.
-  const next = own.flatMap((journal) => lastTargets(journal));
   const pipelines = pipelinesWithin(spec);
-  const removed = [...new Set([...entered, ...next])].filter(
-    (state) => !pipelines.some(({ states }) => states.has(state)),
-  );
+  const removed = [...entered].filter((state) => !pipelines.some(({ states }) => states.has(state)));
   if (removed.length === 0) return;
   throw new SluiceError(
     "Host",
     "state_unknown",
-    `run ${runId} has entered or goes to ${removed.join(", ")}, which pipeline ${spec.id} no longer has; restore it to continue the run`,
+    `run ${runId} has entered ${removed.join(", ")}, which pipeline ${spec.id} no longer has; restore it to continue the run`,
     { detail: { states: removed } },
   );
-}
-
-/** The state that the last record of a run routes to. */
-function lastTargets({ runId, records }: RunJournal): readonly string[] {
-  const last = records.at(-1);
-  const routes = last === undefined ? [] : readEvents(runId, last).filter(({ type }) => type === "route.decided");
-  return routes.flatMap(({ data }) => (data.choice === "to" && typeof data.to === "string" ? [data.to] : []));
 }
 
 /** The journals without those of runs whose pipeline was made during the run, which are checked where they are made again. */

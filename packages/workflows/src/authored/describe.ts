@@ -1,7 +1,7 @@
 // A pipeline that a model wrote, in words for the person who decides whether it runs.
 
-import { type Guard, isJsonObject, type Json, type JsonObject, type PipelineSpec, type StateSpec } from "@sluice/core";
-import { shortened, visible, visibleJson } from "@sluice/core/runtime";
+import type { Guard, Json, JsonObject, PipelineSpec, StateSpec } from "@sluice/core";
+import { shortened, visible } from "@sluice/core/runtime";
 import { durationText } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
 import { type Move, moveTable, moveWords } from "../check/moves.ts";
@@ -42,7 +42,7 @@ export function pipelineWords(spec: PipelineSpec): string {
     `Commands: ${commands.length === 0 ? "none" : commands.join("; ")}`,
     ...(caps.length === 0 ? [] : [`At most: ${caps.join(", ")}`]),
     // Templates of inputs, questions and commands may read it.
-    ...(Object.keys(spec.context).length === 0 ? [] : [`Context at the start: ${visibleJson(spec.context)}`]),
+    ...(Object.keys(spec.context).length === 0 ? [] : [`Context at the start: ${inFull(spec.context)}`]),
     `States:\n${lines.join("\n")}`,
     `Ends: ${ends.join(", ")}`,
   ].join("\n");
@@ -72,29 +72,29 @@ function doing(state: StateSpec): string {
   const fields = writeKind(kind, state, { states: new Map(), references: new Map() });
   switch (kind) {
     case "script":
-      return `runs ${commandOf(state).join("; ")}${withoutNamed(fields, "command", "stdin", "sandbox")}`;
+      return `runs ${commandOf(state).join("; ")}${otherFields(fields, "command", "stdin", "sandbox")}`;
     case "poll": {
-      const more = withoutNamed(fields, "command", "stdin", "sandbox", "every");
+      const more = otherFields(fields, "command", "stdin", "sandbox", "every");
       return `runs ${commandOf(state).join("; ")} every ${textOf(fields.every)}${more}`;
     }
     case "timer":
       return fields.for === undefined ? `sleeps until ${textOf(fields.until)}` : `sleeps for ${textOf(fields.for)}`;
     case "human":
-      return `asks a person: ${shown(textOf(fields.question))}${withoutNamed(fields, "question")}`;
+      return `asks a person: ${shown(textOf(fields.question))}${otherFields(fields, "question")}`;
     case "pipeline": {
-      const input = fields.input === undefined ? "" : ` with the input ${visibleJson(fields.input)}`;
+      const input = fields.input === undefined ? "" : ` with the input ${inFull(fields.input)}`;
       return `runs the pipeline ${visible(textOf(fields.workflow))}${input}`;
     }
     case "router":
-      return `lets a model choose: ${shown(textOf(fields.prompt))}${withoutNamed(fields, "prompt", "targets")}`;
+      return `lets a model choose: ${shown(textOf(fields.prompt))}${otherFields(fields, "prompt", "targets")}`;
   }
 }
 
-/** The fields of a state as its document has them, without those that are named elsewhere. */
-function withoutNamed(fields: JsonObject, ...named: readonly string[]): string {
-  const others = Object.entries(fields).filter(([name]) => !named.includes(name));
+/** The fields of a state as its document has them, besides those that were said. */
+function otherFields(fields: JsonObject, ...said: readonly string[]): string {
+  const others = Object.entries(fields).filter(([name]) => !said.includes(name));
   if (others.length === 0) return "";
-  return ` (${others.map(([name, value]) => `${name}: ${visibleJson(value)}`).join("; ")})`;
+  return ` (${others.map(([name, value]) => `${name}: ${inFull(value)}`).join("; ")})`;
 }
 
 /** The command of a state as a list of its words; [] for a state without one. */
@@ -103,7 +103,7 @@ function commandOf(state: StateSpec): readonly string[] {
   if (kind !== "script" && kind !== "poll") return [];
   const { command, stdin } = writeKind(kind, state, { states: new Map(), references: new Map() });
   const input = stdin === undefined ? "" : `, which reads ${JSON.stringify(stdin)}`;
-  return [visible(`${JSON.stringify(isJsonObject(command) ? command : (command ?? []))}${input}`)];
+  return [whole(`${JSON.stringify(command ?? [])}${input}`)];
 }
 
 /** A text or a number that a field holds. */
@@ -123,6 +123,10 @@ function shown(text: string): string {
 function whole(text: string): string {
   const blanks = text.replaceAll(/[^\S ]/gu, (blank) => `\\u${blank.charCodeAt(0).toString(16).padStart(4, "0")}`);
   return visible(blanks);
+}
+
+function inFull(value: Json): string {
+  return whole(JSON.stringify(value));
 }
 
 /** A name, in quotes if it could be read as words about it. */

@@ -1,6 +1,6 @@
-import { existsSync, mkdirSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { type Clock, SluiceError, systemClock } from "@sluice/core";
-import { type HostName, hookFolder, type InstallRequest, removeLeft } from "@sluice/gateway";
+import { type HostName, hookFolder } from "@sluice/gateway";
 import { type ProcessLock, takeLock } from "@sluice/sqlite";
 
 /** How long an earlier gateway may take to end: it waits for its last answers and suspends its run. */
@@ -32,19 +32,5 @@ export async function holdHooks(
       throw new SluiceError("Host", "hooks_served", message);
     }
     await new Promise<void>((resolve) => void clock.after(LOOK_AGAIN_MS, resolve));
-  }
-}
-
-/** Removes what killed gateways left for the hooks of a host. Returns the process that answers them now, if there is one: it keeps all. */
-export function removeLeftHooks(request: InstallRequest): string | undefined {
-  const folder = hookFolder(request.stateFolder, request.workspace);
-  if (!existsSync(folder)) return undefined;
-  const taken = takeLock(folder, request.host);
-  if (typeof taken === "string") return taken;
-  try {
-    removeLeft(request);
-    return undefined;
-  } finally {
-    taken.release();
   }
 }

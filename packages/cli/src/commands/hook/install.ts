@@ -7,6 +7,7 @@ import {
   HOOK_MARKER,
   HOSTS,
   type HostName,
+  hookFolder,
   type InstalledServer,
   type InstallRequest,
   type InstallScope,
@@ -15,8 +16,10 @@ import {
   planInstall,
   planRemove,
   readVersion,
+  removeLeft,
   trustCodexHooks,
 } from "@sluice/gateway";
+import { takeLock } from "@sluice/sqlite";
 import { readSettings, refuseInsideRun, stateFolder } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
 import { fileDiff, paintedDiff } from "../../output/diff.ts";
@@ -26,7 +29,6 @@ import { usageError, write } from "../../output/output.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
 import { requireWorkflow } from "../../runs/agent-run.ts";
 import { linePromptOf } from "../../runs/line-prompt.ts";
-import { removeLeftHooks } from "../gateway/hold-hooks.ts";
 
 export interface RemoveFlags {
   readonly scope?: InstallScope;
@@ -91,6 +93,20 @@ export async function remove(context: CommandContext, host: HostName, flags: Rem
     ],
   });
   return EXIT.completed;
+}
+
+/** Removes what killed gateways left for the hooks of a host. Returns the process that answers them now, if there is one: it keeps all. */
+function removeLeftHooks(request: InstallRequest): string | undefined {
+  const folder = hookFolder(request.stateFolder, request.workspace);
+  if (!existsSync(folder)) return undefined;
+  const taken = takeLock(folder, request.host);
+  if (typeof taken === "string") return taken;
+  try {
+    removeLeft(request);
+    return undefined;
+  } finally {
+    taken.release();
+  }
 }
 
 function requestOf(

@@ -62,9 +62,8 @@ async function handleMissed(attempt: Attempt, missed: readonly MatchedInterrupt[
       attempt.missed.push(one);
       continue;
     }
-    const end = await handleInterrupt({ attempt }, one, attempt.handled);
+    await handleInterrupt({ attempt }, one, attempt.handled);
     attempt.handled += 1;
-    if (end === "missed") attempt.missed.push(one);
   }
 }
 

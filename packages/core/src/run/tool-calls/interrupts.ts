@@ -88,14 +88,15 @@ function mayHaveChangedAny({ subjects, outcome, changed, isUnknown, writesNothin
 }
 
 /**
- * Runs the handler of an interrupt. Undefined if it did not return, or if a changed pipeline has no such interrupt; "missed" if a
- * person interrupted the execution before the handler began. `number` counts those of the attempt, from 0.
+ * Runs the handler of an interrupt. Undefined if it did not return, or if a changed pipeline has no such interrupt. If a person
+ * interrupted the execution before the handler began, the attempt has missed it. `number` counts those of the attempt, from 0.
  */
 export async function handleInterrupt(
   { attempt }: { readonly attempt: Attempt },
-  { interrupt, files }: MatchedInterrupt,
+  matched: MatchedInterrupt,
   number: number,
-): Promise<HandledInterrupt | "missed" | undefined> {
+): Promise<HandledInterrupt | undefined> {
+  const { interrupt, files } = matched;
   const { execution, journal, slot } = attempt;
   const { detours } = execution;
   if (!execution.interrupts.some(({ name }) => name === interrupt)) return undefined;
@@ -110,7 +111,10 @@ export async function handleInterrupt(
     return decision;
   };
   const decision = await journal.run(stepNames.interrupt(number), decide, { decides: decidesRoute });
-  if (detours.interrupted !== undefined) return "missed";
+  if (detours.interrupted !== undefined) {
+    attempt.missed.push(matched);
+    return undefined;
+  }
   const end = await slot.withSlotReleased(() => detours.take({ input, decision }));
   if (end.kind === "left") return undefined;
   const { by } = end;

@@ -77,8 +77,7 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
       }
       const end = await handleInterrupt(of, one, interrupts);
       interrupts += 1;
-      if (end === "missed") attempt.missed.push(one);
-      else if (end !== undefined) handled.push(end);
+      if (end !== undefined) handled.push(end);
     }
     return handled;
   };
