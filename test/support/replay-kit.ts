@@ -3,7 +3,7 @@ import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { expect } from "vitest";
 import type { RecordDifference } from "../../packages/core/src/journal/replay/record-diff.ts";
 import {
-  type ReplayRequest,
+  type NextRecord,
   type ReplayResult,
   replayJournals,
 } from "../../packages/core/src/journal/replay/replay-journals.ts";
@@ -54,9 +54,9 @@ export async function recorded(program: RunProgram): Promise<readonly RunJournal
 export async function replayed(
   journals: readonly RunJournal[],
   program: RunProgram,
-  showsCancel: ReplayRequest["showsCancel"] = () => false,
+  showsCancel: (next: NextRecord) => boolean = () => false,
 ): Promise<ReplayResult> {
-  return await replayJournals({ journals, program, showsCancel });
+  return await replayJournals({ journals, program, cancelIn: (next) => (showsCancel(next) ? "shown" : undefined) });
 }
 
 export async function differenceOf(

@@ -9,7 +9,7 @@ import {
   type RunProgram,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import type { ReplayRequest } from "../../packages/core/src/journal/replay/replay-journals.ts";
+import type { NextRecord } from "../../packages/core/src/journal/replay/replay-journals.ts";
 import { completed, endOf, start, turns } from "../support/journal.ts";
 import {
   clocked,
@@ -179,7 +179,7 @@ describe("a run that was cancelled", () => {
     const ended: (readonly unknown[])[] = [];
     await replayed(journals, program(ended), (next) => "status" in next && next.status === "completed");
     expect(ended.map(([, aborted]) => aborted)).toEqual([false, false, true]);
-    expect(ended[2]?.[2]).toMatchObject({ class: "Cancellation", code: "run_cancelled", message: "cancelled" });
+    expect(ended[2]?.[2]).toMatchObject({ class: "Cancellation", code: "run_cancelled", message: "shown" });
   });
 
   test("hears the reason that is recorded, and nothing where its record ends before it shows", async () => {
@@ -202,7 +202,7 @@ describe("a run that was cancelled", () => {
       reasons.push(steps.signal.reason);
       return { ...completed(), status: "cancelled" };
     };
-    const ended: ReplayRequest["showsCancel"] = (next) => "status" in next && next.status === "cancelled";
+    const ended = (next: NextRecord): boolean => "status" in next && next.status === "cancelled";
     expect((await replayed(journals, listening, ended)).difference).toBeUndefined();
     expect(reasons).toMatchObject([{ code: "run_cancelled", message: "enough" }]);
     reasons.length = 0;
@@ -228,7 +228,7 @@ describe("a step may be called what a record of the run's life is called", () =>
   test("cancel: it gives no reason", async () => {
     const reasons: unknown[] = [];
     await replayed(await recorded(stepped("cancel")), stepped("cancel", reasons), (next) => "status" in next);
-    expect(reasons).toMatchObject([{ message: "cancelled" }]);
+    expect(reasons).toMatchObject([{ message: "shown" }]);
   });
 
   test("end: a record that ends with it has no end yet", async () => {

@@ -1,13 +1,14 @@
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cancel, done, fanOut, type Json, pipeline, stage, to } from "@sluice/core";
-import { createHost, createMemoryJournals, exportLines } from "@sluice/core/host";
-import { replayRun, type ScriptedTurn, sendMessage } from "@sluice/stages";
+import { backToInterrupted, cancel, done, fanOut, type Json, pipeline, stage, to } from "@sluice/core";
+import { createHost, createMemoryJournals, exportLines, type JournalStore } from "@sluice/core/host";
+import { replayRun, type ScriptedTurn, sendMessage, subPipeline } from "@sluice/stages";
 import { readRun, writeRun } from "@sluice/stages/testing";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
+import { turns } from "../support/journal.ts";
 import { completed, eventually, noModel, session, tool, work, workExecutor } from "../support/run-kit.ts";
 import { ASKING, begin, FAILING, play, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
 import { scripted } from "../support/run-views.ts";
@@ -82,6 +83,118 @@ describe("a recorded run is replayed as it was recorded", () => {
     const cancelled = await replayRun(ship, await other.host.journal(handle.runId), OWN);
     expect([cancelled.divergence?.message, cancelled.status]).toEqual([undefined, "cancelled"]);
   });
+
+  test("where a sibling's failure cancelled a pipeline that had a fan-out of its own", async () => {
+    const begun: string[] = [];
+    const waiting = (name: string) =>
+      work({
+        act: async ({ ask }) => {
+          begun.push(name);
+          await ask({ name: "ok", question: { question: "Ok?", answer: { type: "string" } } });
+          return completed(null);
+        },
+      });
+    const inner = pipeline({
+      id: "inner",
+      input: z.object({}),
+      stages: { plan: work(), left: waiting("left"), right: waiting("right"), after: work() },
+      initial: "plan",
+      next: {
+        plan: () => fanOut(["left", "right"], { join: "after" }),
+        left: () => to("after"),
+        right: () => to("after"),
+        after: () => done(null),
+      },
+    });
+    const failing = work({
+      act: async () => {
+        await eventually(() => begun.length > 1);
+        return { ...completed(null), status: "failed", code: "tool", message: "no" };
+      },
+    });
+    const outer = pipeline({
+      id: "outer",
+      input: z.object({}),
+      pipelines: { inner },
+      stages: { both: work(), sub: subPipeline({ pipeline: "inner", input: {} }), failing, after: work() },
+      initial: "both",
+      next: {
+        both: { completed: () => fanOut(["sub", "failing"], { join: "after" }), failed: () => to("after") },
+        sub: () => to("after"),
+        failing: () => to("after"),
+        after: () => done("handled"),
+      },
+    });
+    const live = session({ wait: true });
+    const handle = live.start(outer, {});
+    expect(await handle).toMatchObject({ status: "completed", output: "handled" });
+    const report = await replayRun(outer, await live.host.journal(handle.runId), OWN);
+    expect(report.divergence?.message).toBeUndefined();
+    expect(report.identical).toBe(true);
+  });
+
+  test.each(["a person", "a sibling's failure"])(
+    "where %s cancelled it while the start of a handler was recorded",
+    async (by) => {
+      const isFailure = by !== "a person";
+      const { promise: recording, resolve: record } = Promise.withResolvers<void>();
+      const touching = work({
+        allowedTools: ["Push"],
+        act: async ({ calls }) => {
+          await calls(1, [{ id: "c1", tool: "Push", input: { to: "main" } }]);
+          return completed(null);
+        },
+      });
+      const failing = work({
+        act: async () => {
+          await recording;
+          return { ...completed(null), status: "failed", code: "tool", message: "no" };
+        },
+      });
+      const watched = pipeline({
+        id: "watched",
+        input: z.object({}),
+        interrupts: { AUDIT: { files: "db/**", target: "audit" } },
+        stages: { first: work(), touching, failing, audit: work(), after: work() },
+        initial: "first",
+        next: {
+          first: {
+            completed: () => (isFailure ? fanOut(["touching", "failing"], { join: "after" }) : to("touching")),
+            failed: () => to("after"),
+          },
+          touching: () => to("after"),
+          failing: () => to("after"),
+          audit: () => backToInterrupted(),
+          after: () => done("handled"),
+        },
+      });
+      const store = createMemoryJournals().connect();
+      let cancelling: Promise<unknown> | undefined;
+      const slow: JournalStore = {
+        ...store,
+        append: async (commit) => {
+          if (commit.record.events.includes("interrupt.started")) {
+            if (isFailure) record();
+            else cancelling = handle.cancel("enough");
+            await turns();
+          }
+          await store.append(commit);
+        },
+      };
+      const push = tool("Push", { execute: async () => ({ ok: true, output: "ok", changed: ["db/a.sql"] }) });
+      const live = session({ host: createHost(slow), tools: [push] });
+      const handle = live.start(watched, {});
+      expect((await handle).status).toBe(isFailure ? "completed" : "cancelled");
+      await cancelling;
+      const journals = await live.host.journal(handle.runId);
+      const recorded = journals.flatMap(({ records }) => records.map(({ stepId }) => stepId));
+      expect(recorded).toContain("touching#1/a1/interrupt/0");
+      expect(recorded.filter((step) => step.startsWith("audit"))).toEqual([]);
+      const report = await replayRun(watched, journals, { ...OWN, tools: [push] });
+      expect(report.divergence?.message).toBeUndefined();
+      expect(report.identical).toBe(true);
+    },
+  );
 
   test("in a stage that limits edits, with calls that edit nothing", async () => {
     const limited = single({ limits: { maxFiles: 1 } });

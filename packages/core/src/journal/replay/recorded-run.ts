@@ -16,7 +16,8 @@ export interface RecordedRun {
   readonly end: JournalRecord | undefined;
   /** The last record. */
   readonly last: JournalRecord;
-  readonly status: RunEnd["status"] | "unfinished";
+  /** How it ended, also from outside. */
+  readonly result: RunEnd | undefined;
   /** The recorded reason for cancelling the run. */
   readonly cancelled: string | undefined;
 }
@@ -60,7 +61,7 @@ export function readRecordedRun({ runId, records, end }: RunJournal, own = 0): R
     own,
     last,
     end: isLifecycle(last) && last.stepId === LIFECYCLE_STEP.end ? last : undefined,
-    status: end?.status ?? "unfinished",
+    result: end,
     cancelled: cancel === undefined ? undefined : reasonIn(cancel),
   };
 }

@@ -30,18 +30,18 @@ import { differentEvents, differentValue, type Part, type RecordDifference } fro
 import { type RecordedRun, readRecordedRuns, timeOf } from "./recorded-run.ts";
 
 /** The next record: a step with the JSON text of its value, or the run's own end. */
-export type NextRecord = { readonly stepId: string; readonly value: string } | { readonly status: RunEnd["status"] };
+export type NextRecord = { readonly stepId: string; readonly value: string } | RunEnd;
 
 export interface ReplayRequest {
   /** The journals of a run and its descendants, as `RunHost.journal` returns them. */
   readonly journals: readonly RunJournal[];
   readonly program: RunProgram;
-  /** Whether the next record shows that the run had been cancelled before it; the replay then cancels it too. */
-  readonly showsCancel: (next: NextRecord) => boolean;
+  /** Why the run had been cancelled before its next record, if that shows it; the replay then cancels it too. */
+  readonly cancelIn: (next: NextRecord) => string | undefined;
 }
 
 /** Shared by all runs of one replay. */
-interface Replay extends Pick<ReplayRequest, "program" | "showsCancel"> {
+interface Replay extends Pick<ReplayRequest, "program" | "cancelIn"> {
   readonly runs: ReadonlyMap<string, RecordedRun>;
   /** How many steps were decided again, and how many returned their recorded values. */
   readonly counted: { decided: number; taken: number };
@@ -63,15 +63,20 @@ export interface ReplayResult {
  * Runs a program over a recorded run and compares its decisions, record by record, up to the first difference. Steps that read or
  * changed the outside world return their recorded values. Writes nothing. Throws Host `journal_damaged`.
  */
-export async function replayJournals({ journals, program, showsCancel }: ReplayRequest): Promise<ReplayResult> {
+export async function replayJournals({ journals, program, cancelIn }: ReplayRequest): Promise<ReplayResult> {
   const runs = readRecordedRuns(journals);
   const [top] = journals.filter(({ parentId }) => parentId === undefined);
   const recorded = top === undefined ? undefined : runs.get(top.runId);
   if (recorded === undefined) throw new SluiceError("Host", "journal_damaged", "these journals hold no root run");
   const counted = { decided: 0, taken: 0 };
-  const difference = await new ReplayRunner(recorded, { program, showsCancel, runs, counted }).play();
-  const { runId, status } = recorded;
-  return { runId, status, ...(difference === undefined ? {} : { difference }), ...counted };
+  const difference = await new ReplayRunner(recorded, { program, cancelIn, runs, counted }).play();
+  const { runId, result } = recorded;
+  return {
+    runId,
+    status: result?.status ?? "unfinished",
+    ...(difference === undefined ? {} : { difference }),
+    ...counted,
+  };
 }
 
 /** A kind of step in a replay. */
@@ -414,15 +419,15 @@ class ReplayRunner implements StepRunner {
 
   /** Cancels the run just before its records first show that it had been cancelled. */
   #cancelIfShown(): void {
-    const { steps, end, status, cancelled } = this.#recorded;
+    const { steps, end, result, cancelled } = this.#recorded;
+    const { cancelIn } = this.#tree;
     const next = steps[this.#next];
-    const shown =
-      next === undefined
-        ? end !== undefined && status !== "unfinished" && this.#tree.showsCancel({ status })
-        : next.done !== undefined && this.#tree.showsCancel({ stepId: next.stepId, value: next.done.value });
-    if (!shown) return;
-    const reason = cancelled ?? "cancelled";
-    this.#control.cancel(new SluiceError("Cancellation", "run_cancelled", reason));
+    let reason: string | undefined;
+    if (next === undefined) reason = end === undefined || result === undefined ? undefined : cancelIn(result);
+    else if (next.done !== undefined) reason = cancelIn({ stepId: next.stepId, value: next.done.value });
+    if (reason === undefined) return;
+    // That of a person is recorded; a sibling's failure only in what it ended.
+    this.#control.cancel(new SluiceError("Cancellation", "run_cancelled", cancelled ?? reason));
   }
 
   #outcomeOf(record: JournalRecord): RecordedOutcome {

@@ -6,6 +6,7 @@ import { parseStepId } from "../../journal/step-id.ts";
 import type { RunDeps } from "../deps.ts";
 import { createRunMeter } from "../limits/limits.ts";
 import { pipelineProgram } from "../pipeline-run.ts";
+import { readOutcome } from "../run-result.ts";
 import { leftIn } from "../stage/recorded-phases.ts";
 
 /**
@@ -25,14 +26,14 @@ export async function replayPipeline(
   // Spending and reached caps are read from the records.
   const meter = createRunMeter(spec.limits, deps.clock);
   const program = pipelineProgram(spec, deps, meter);
-  return await replayJournals({ journals, program, showsCancel });
+  return await replayJournals({ journals, program, cancelIn });
 }
 
-/** Whether a cancelled stage or run end shows that the run was cancelled before. */
-function showsCancel(next: NextRecord): boolean {
-  if ("status" in next) return next.status === "cancelled";
-  if (parseStepId(next.stepId).kind !== "leave") return false;
+/** Why the run was cancelled before it recorded a cancelled stage or its end as cancelled. */
+function cancelIn(next: NextRecord): string | undefined {
+  if ("status" in next) return next.status === "cancelled" ? readOutcome(next).error?.message : undefined;
+  if (parseStepId(next.stepId).kind !== "leave") return undefined;
   const left = leftIn(next);
-  if (left.kind !== "left" || left.result.status !== "cancelled") return false;
-  return left.interrupted !== true && left.interruption === undefined;
+  if (left.kind !== "left" || left.result.status !== "cancelled") return undefined;
+  return left.interrupted === true || left.interruption !== undefined ? undefined : left.result.reason;
 }

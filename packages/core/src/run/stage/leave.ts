@@ -7,6 +7,7 @@ import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import { placeIn } from "../../machine/transition.ts";
+import type { Transition } from "../../machine/transition-types.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
@@ -94,20 +95,24 @@ function endedEarly(
   { execution: { detours, steps }, missed }: Attempt,
   { status }: StageResult<Json>,
 ): Pick<Extract<Left, { readonly kind: "left" }>, "interrupted" | "interruption"> {
-  if (detours.left !== undefined) return { interrupted: true };
+  if (detours.left !== undefined) return cancelOf(detours.left) === undefined ? { interrupted: true } : {};
   const { interrupted } = detours;
   if (interrupted === undefined || status !== "cancelled" || steps.signal.aborted) return {};
   return { interruption: missed.length === 0 ? interrupted : { ...interrupted, missed: [...missed] } };
+}
+
+/** Why the run was cancelled meanwhile, or the handler itself ended so; undefined for the choice of a route. */
+function cancelOf({ effect, trace }: Transition): string | undefined {
+  const isDefault = effect.kind === "end" && trace.by === "default";
+  return isDefault && effect.end.status === "cancelled" ? effect.end.reason : undefined;
 }
 
 /** A sibling has no routes, so it has failed when the handler of an interrupt leads elsewhere. */
 function leftForGood({ execution, base }: Leaving, result: StageResult<Json>): StageResult<Json> {
   const { detours, routed } = execution;
   if (detours.left === undefined || routed) return result;
-  const { effect, trace } = detours.left;
-  // Not the choice of a route: the run was cancelled meanwhile, or the handler itself ended so.
-  if (effect.kind === "end" && effect.end.status === "cancelled" && trace.by === "default")
-    return { ...base, status: "cancelled", reason: effect.end.reason };
+  const reason = cancelOf(detours.left);
+  if (reason !== undefined) return { ...base, status: "cancelled", reason };
   const failed = { ...base, status: "failed", code: "interrupted" } as const;
   const cap = capOf(detours.left);
   if (cap !== undefined) return { ...failed, message: cap.message, detail: { limit: cap.limit } };
