@@ -1,9 +1,18 @@
 import { join } from "node:path";
-import { backToInterrupted, fork, invoke, type Json, pipeline, type Subject } from "@sluice/core";
-import { forkPointsOf, verifyJournal } from "@sluice/core/host";
-import { replayRun } from "@sluice/stages";
+import {
+  backToInterrupted,
+  fork,
+  invoke,
+  type Json,
+  pipeline,
+  type RunCopy,
+  type RunHost,
+  type Subject,
+} from "@sluice/core";
+import { createHost, createMemoryJournals, forkPointsOf, verifyJournal } from "@sluice/core/host";
+import { replayRun, subPipeline } from "@sluice/stages";
 import { expect, test } from "vitest";
-import { completed, json, noModel, session, tool, work, workExecutor } from "../support/run-kit.ts";
+import { completed, eventually, json, noModel, session, tool, work, workExecutor } from "../support/run-kit.ts";
 
 // A run is forked before any execution of its children: in branches, in branches of branches, in other pipelines, in handlers.
 
@@ -163,6 +172,67 @@ test("a fork of a fork begins inside a child that the first one copied in part",
   const again = await live.fork(all, forked.runId, { from: "deep#1:types/inner" });
   expect(worked).toEqual(TYPES);
   expect(again.status).toBe("completed");
+});
+
+test("a child that completes while the fork is prepared is not copied, since it was not compared", async () => {
+  const visits: string[] = [];
+  const asking = work({
+    act: async (scope) => {
+      visits.push(`${scope.ctx.runId.replace(/^[^/]+/, "")} ${scope.executionId}`);
+      await scope.ask({ name: "ok", question: { question: scope.executionId, answer: { type: "string" } } });
+      return completed(null);
+    },
+  });
+  const inner = pipeline({
+    id: "inner",
+    input,
+    stages: { plan: work(), one: asking, two: asking, join: work() },
+    initial: "plan",
+    transitions: [
+      { from: "plan", on: "success", to: { stages: ["one", "two"], execution: "parallel", join: "join" } },
+      { from: "join", on: "success", to: { stages: [], execution: "sequential" } },
+    ],
+  });
+  const outer = pipeline({
+    id: "outer",
+    input,
+    pipelines: { inner },
+    stages: { start: work(), left: subPipeline({ pipeline: "inner", input: {} }), right: asking, join: work() },
+    initial: "start",
+    transitions: [
+      { from: "start", on: "success", to: { stages: ["left", "right"], execution: "parallel", join: "join" } },
+      { from: "join", on: "success", to: { stages: [], execution: "sequential" } },
+    ],
+  });
+  const host = createHost(createMemoryJournals().connect());
+  const live = session({ host, wait: true });
+  const run = live.start(outer, {});
+  await eventually(async () => (await host.requests(run.runId)).length === 3);
+  const endRight = async (): Promise<void> => {
+    for (const request of await host.requests(run.runId))
+      if (/^(?:right|two)#1/.test(request.requestId)) await live.answer(request, { kind: "value", value: "yes" }, "me");
+    await eventually(async () => {
+      const ended = (await host.journal(run.runId)).filter(({ end }) => end !== undefined);
+      return ended.length === 2;
+    });
+  };
+  const copying: RunHost = Object.assign(Object.create(host), {
+    copy: async (copy: RunCopy) => {
+      await endRight();
+      await host.copy(copy);
+    },
+  });
+  const forking = session({ host: copying, wait: true });
+  visits.length = 0;
+  const forked = forking.fork(outer, run.runId, { from: "one#1:left/inner/one" });
+  await eventually(() => visits.length === 3);
+  expect(visits.sort()).toEqual([
+    "/fan-1/left/left#1:a1:run/inner/fan-1/one one#1",
+    "/fan-1/left/left#1:a1:run/inner/fan-1/two two#1",
+    "/fan-1/right right#1",
+  ]);
+  await forked.suspend();
+  await run.suspend();
 });
 
 test("a copy that would leave a step of a child open is refused", async () => {

@@ -12,4 +12,4 @@ export type { AttemptRef, AttemptStepRef, StepRef } from "./journal/step-id.ts";
 export type { Commit, JournalStore, NewRunRow, RunRow, StoreChange, WholeRun } from "./journal/store/journal-store.ts";
 export { createMemoryJournals, type MemoryJournals, type MemoryJournalsOptions } from "./journal/store/memory-store.ts";
 export { inTreeOrder, type OrderedRecord, TreeReader, type TreeRecord } from "./journal/tree-order.ts";
-export { forkPointsOf, recordsBefore, withLives } from "./run/replay/fork-points.ts";
+export { asRead, forkPointsOf, recordsBefore } from "./run/replay/fork-points.ts";

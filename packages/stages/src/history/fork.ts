@@ -1,5 +1,5 @@
 import { field, type Json, type JsonObject, type RunCopy, type RunJournal, SluiceError } from "@sluice/core";
-import { forkPointsOf, readEvents, recordsBefore, withLives } from "@sluice/core/host";
+import { asRead, forkPointsOf, readEvents, recordsBefore } from "@sluice/core/host";
 import { didYouMean, type ForkPoint, textField } from "@sluice/core/runtime";
 import type { ChangeOptions } from "./pipeline-changes.ts";
 
@@ -26,7 +26,7 @@ export function forkPointBefore(
   const [first] = points;
   if (first !== undefined) {
     const again = points.flatMap((point) => point.again);
-    const boundary = withLives(journals, { ...first, executionId: from, again });
+    const boundary = asRead(journals, { ...first, executionId: from, again });
     return { boundary, past: recordsBefore(journals, boundary) };
   }
   const ids = [...new Set(all.map(({ executionId }) => executionId))];

@@ -246,7 +246,6 @@ export function createSession(options: SessionOptions): Session {
         : { changed: { ...changed, ...facts, ...run.graph } };
     return await added(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
-      // Read again: a sibling of an active run may have completed meanwhile.
       const copied = await journalsOf(host, runId);
       const costs = recordedCosts(spec, copied, costInValue);
       return await host.resume(runId, run.program(costs), { read: copied });

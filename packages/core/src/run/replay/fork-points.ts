@@ -94,10 +94,11 @@ export function recordsBefore(journals: readonly RunJournal[], point: ForkPoint)
 const BEGINS_LIFE: ReadonlySet<string> = new Set([LIFECYCLE_STEP.resume, LIFECYCLE_STEP.forked]);
 
 /**
- * The fork point behind the root's records of the resumes and forks that came while the children worked, up to the last one whose
- * process recorded something that is kept: they say with which pipeline and tools that was made.
+ * The fork point of what these journals hold, also for a run that works: children that have not completed in them start over.
+ * It is behind the root's records of the resumes and forks that came while the children worked, up to the last one whose process
+ * recorded something that is kept: they say with which pipeline and tools that was made.
  */
-export function withLives(journals: readonly RunJournal[], point: ForkPoint): ForkPoint {
+export function asRead(journals: readonly RunJournal[], point: ForkPoint): ForkPoint {
   const [root] = journals;
   const later = root?.records.slice(point.before) ?? [];
   const next = later.findIndex((record) => !isLifecycle(record));
@@ -105,7 +106,28 @@ export function withLives(journals: readonly RunJournal[], point: ForkPoint): Fo
   const [, ...children] = recordsBefore(journals, point);
   const made = new Set(children.flatMap(({ records }) => records.map(({ incarnation }) => incarnation)));
   const last = meanwhile.findLastIndex(({ stepId, incarnation }) => BEGINS_LIFE.has(stepId) && made.has(incarnation));
-  return { ...point, before: point.before + last + 1, head: meanwhile[last]?.hash ?? point.head };
+  const byId = new Map(journals.map((journal) => [journal.runId, journal]));
+  const kept = root === undefined ? point : { ...point, ...withoutWorking(root, point, byId) };
+  return { ...kept, before: point.before + last + 1, head: meanwhile[last]?.hash ?? point.head };
+}
+
+/** The part without the children of its open step that have not completed. */
+function withoutWorking<P extends CopiedPart>(
+  { runId, records }: RunJournal,
+  part: P,
+  byId: ReadonlyMap<string, RunJournal>,
+): P & { readonly again: readonly string[] } {
+  const { before, again = [], inside } = part;
+  const open = records[before - 1];
+  const childOf = (key: string): RunJournal | undefined => byId.get(childRunId(runId, open?.stepId ?? "", key));
+  const working = (open === undefined ? undefined : childKeys(open))?.filter(
+    (key) => key !== inside?.key && childOf(key)?.end?.status !== "completed",
+  );
+  const within = inside === undefined ? undefined : childOf(inside.key);
+  const fixed = { ...part, again: [...new Set([...again, ...(working ?? [])])] };
+  return inside === undefined || within === undefined
+    ? fixed
+    : { ...fixed, inside: withoutWorking(within, inside, byId) };
 }
 
 /** The execution whose first record this is. */
