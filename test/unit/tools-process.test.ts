@@ -5,9 +5,11 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import {
   endSurvivors,
+  groupLives,
   type ProcessEnd,
   type ProcessOptions,
   runProcess,
+  signalGroup,
 } from "../../packages/stages/src/tools/bash/process.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { tempFolder } from "../support/tools.ts";
@@ -85,6 +87,18 @@ test("background children that keep the pipes open neither hold the call nor out
   const { end, text } = run("sleep 1000 & echo $!");
   expect(await end).toMatchObject({ by: "itself", exitCode: 0, leftOthers: true });
   expect(pidsIn(text()).filter(lives)).toEqual([]);
+});
+
+test.runIf(process.platform === "linux")("a group of which only unreaped processes are left is gone", async () => {
+  const child = spawn("/bin/sh", ["-c", "exec sleep 1000"], { detached: true, stdio: "ignore" });
+  await once(child, "spawn");
+  const { pid = expect.fail() } = child;
+  expect(groupLives(pid)).toBe(true);
+  child.kill("SIGKILL");
+  // Node reaps its children between two turns of its loop, so there is none in between.
+  const end = performance.now() + 10_000;
+  while (lives(pid) && performance.now() < end);
+  expect([signalGroup(pid, 0), groupLives(pid)]).toEqual([true, false]);
 });
 
 test("a reader that has seen enough ends the process", async () => {

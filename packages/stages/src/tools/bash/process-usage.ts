@@ -91,8 +91,8 @@ function processesIn(folder: string): readonly string[] {
   return names.filter((name) => /^\d+$/.test(name)).map((name) => `${folder}/${name}`);
 }
 
-/** The fields after the name, which is in parentheses and may contain any character. */
-function statOf(folder: string): readonly string[] {
+/** The fields of a process after its name, which is in parentheses and may contain any character: state, parent, group. */
+export function statOf(folder: string): readonly string[] {
   const text = textOf(`${folder}/stat`);
   return text.slice(text.lastIndexOf(")") + 2).split(" ");
 }

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { coveredDescriptors } from "../files/descriptors.ts";
 import { fault, systemCode, withFallback } from "../files/results.ts";
-import { type ProcessLimits, type UsageLimit, watchUsage } from "./process-usage.ts";
+import { type ProcessLimits, statOf, type UsageLimit, watchUsage } from "./process-usage.ts";
 
 /** Between SIGTERM and SIGKILL. */
 const GRACE_MS = 2_000;
@@ -103,9 +103,9 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
     const how = await exit.promise;
     cancelTimeout();
     stopWatching();
-    const leftOthers = ending === undefined && groupLives(pid);
-    if (leftOthers) await endGroup(pid, clock);
-    else await ending;
+    const remain = ending === undefined && signalGroup(pid, 0);
+    const leftOthers = remain && groupLives(pid);
+    await (remain ? endGroup(pid, clock) : ending);
     // A process that left the group may keep the pipes open.
     await within(SETTLE_MS, closed, clock);
     return { by, ...how, leftOthers };
@@ -214,19 +214,38 @@ async function whileProcessLives(pid: number, ending: Promise<void>): Promise<vo
 export async function endGroup(pid: number, clock: Clock, asked = pid): Promise<void> {
   // A sandbox that does not exist yet has no process inside.
   if (!signalGroup(asked, "SIGTERM") && asked !== pid) return await killGroup(pid, clock);
-  if (await gone(() => !groupLives(pid), GRACE_MS, clock)) return;
+  await gone(watchGroup(pid), GRACE_MS, clock);
+  // Also if it is gone: a process that was being forked may have been missed.
   await killGroup(pid, clock);
 }
 
 async function killGroup(pid: number, clock: Clock): Promise<void> {
-  signalGroup(pid, "SIGKILL");
-  // Without a parent that reaps it, a dead group seems to live: the wait is limited.
-  await gone(() => !groupLives(pid), SETTLE_MS, clock);
+  if (signalGroup(pid, "SIGKILL")) await gone(watchGroup(pid), SETTLE_MS, clock);
 }
 
-/** Whether any process of the group remains. */
+/** Whether any process of the group works. */
 export function groupLives(pid: number): boolean {
-  return signalGroup(pid, 0);
+  return !watchGroup(pid)();
+}
+
+/**
+ * Says whether the group is gone. A process that only waits to be reaped is: in many containers none reaps those whose parent ended.
+ * Where that cannot be read, it still counts.
+ */
+function watchGroup(pid: number): () => boolean {
+  const canRead = statOf("/proc/self").length > 1;
+  let known = pid;
+  const works = (each: number): boolean => {
+    const [state = "", , group] = statOf(`/proc/${each}`);
+    return group === String(pid) && !/[ZX]/.test(state);
+  };
+  return () => {
+    if (!signalGroup(pid, 0)) return true;
+    if (!canRead || works(known)) return false;
+    const found = processNames().find((name) => works(Number(name)));
+    known = Number(found ?? pid);
+    return found === undefined;
+  };
 }
 
 /** Returns whether there was a process to signal. */
