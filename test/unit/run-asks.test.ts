@@ -11,6 +11,7 @@ import {
   noModel,
   quiet,
   session,
+  tool,
   twoHosts,
   type WorkOptions,
   work,
@@ -25,11 +26,11 @@ type Act = NonNullable<WorkOptions["act"]>;
 
 /** Asks once, and completes with how it was answered. */
 const asking: Act = async (scope) => completed(json(await scope.ask({ name: "color/1", question })));
-function asks(act: Act = asking) {
+function asks(act: Act = asking, allowedTools: readonly string[] = []) {
   return pipeline({
     id: "asks",
     input,
-    stages: { only: work({ act }) },
+    stages: { only: work({ act, allowedTools }) },
     initial: "only",
     transitions: [{ from: "only", on: "success", to: output }],
   });
@@ -101,6 +102,32 @@ describe("a state that asks", () => {
       completed(json(await scope.ask({ name: "x", question: { question: "?", answer: { type: "nonsense" } } }))),
     );
     expect(await live.run(invalid, {})).toMatchObject({ output: { answered: false, cause: "invalid" } });
+    expect(shown).toEqual([]);
+  });
+
+  test.each([
+    ["a definition", { $ref: "#/definitions/name", definitions: { name: { type: "string" } } }, "a"],
+    ["itself", { type: "object", properties: { in: { $ref: "#" } }, additionalProperties: false }, { in: { in: {} } }],
+  ])("takes an answer whose schema refers to %s", async (_what, answer, value) => {
+    const live = session({ model: noModel, interactors: [answering({ kind: "value", value })] });
+    const asked = asks(async (scope) =>
+      completed(json(await scope.ask({ name: "x", question: { question: "?", answer } }))),
+    );
+    expect(await live.run(asked, {})).toMatchObject({ output: { answered: true, value } });
+  });
+
+  test("with a tool whose question has an invalid schema asks no one", async () => {
+    const shown: PersonRequest[] = [];
+    const bad = tool("Bad", { effect: "ask", question: () => ({ question: "?", answer: { type: "nonsense" } }) });
+    const interactors = [answering({ kind: "value", value: 1 }, shown)];
+    const live = session({ model: noModel, interactors, tools: [bad] });
+    const calling = asks(
+      async (scope) => completed(json(await scope.calls(1, [{ id: "c1", tool: "Bad", input: {} }]))),
+      ["Bad"],
+    );
+    expect(await live.run(calling, {})).toMatchObject({
+      output: [{ ok: false, output: { code: "tool_failed", message: expect.stringContaining("schema") } }],
+    });
     expect(shown).toEqual([]);
   });
 

@@ -1,10 +1,11 @@
 // How a run asks a person, and which answers count: the request is open in a record, the answer comes back as a signal.
-import { SluiceError } from "../../base/errors.ts";
+import { messageOf, SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { SluiceEvent } from "../../journal/events.ts";
 import type { SecretFilter } from "../../journal/redaction.ts";
 import type { OpenRequest, ReceivedSignal, StepRunner } from "../../journal/seam.ts";
 import { type AnswerProof, type AnswerSeal, createSeal, type OwnSeal } from "../../people/answer-proof.ts";
+import { compileJsonSchema } from "../../schema/json-schema.ts";
 
 /** Where a run's requests go. Answers come back as signals. */
 export interface People {
@@ -45,6 +46,23 @@ export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
   if (proof === "missing" && (kind === "approve" || kind === "value"))
     return { ...answer, kind: "deny", reason: UNPROVEN, value: undefined };
   return { ...answer, kind, reason: text("reason") ?? text("cause") };
+}
+
+/** Why the schema of a question's answer cannot be used, if it cannot. */
+export function questionFault({ answer }: JsonObject): string | undefined {
+  if (answer === undefined) return undefined;
+  if (!isJsonObject(answer)) return "the schema of the answer is not an object";
+  try {
+    compileJsonSchema(answer);
+    return undefined;
+  } catch (thrown) {
+    return `the schema of the answer is invalid: ${messageOf(thrown)}`;
+  }
+}
+
+/** Whether a value answers a question that has no fault. */
+export function fitsQuestion({ answer }: JsonObject, value: Json): boolean {
+  return answer === undefined || (isJsonObject(answer) && compileJsonSchema(answer)(value).ok);
 }
 
 /** Event data that all answers have. */

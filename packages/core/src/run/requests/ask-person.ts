@@ -1,13 +1,11 @@
 import { digestOf } from "../../base/canonical.ts";
-import { messageOf } from "../../base/errors.ts";
-import { isJsonObject, type Json, type JsonObject, wellFormed } from "../../base/json.ts";
+import { isJsonObject, type JsonObject, wellFormed } from "../../base/json.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
 import { stepIds, stepNames } from "../../journal/step-id.ts";
-import { compileSchema } from "../../schema/compile-schema.ts";
 import { type Attempt, DECIDES } from "../attempt.ts";
 import type { AskOutcome } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
-import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer } from "./answer.ts";
+import { answeredByOf, awaitAnswer, fitsQuestion, type JournaledAnswer, questionFault, readAnswer } from "./answer.ts";
 
 /** What a state asks a person for. */
 export interface PersonQuestion {
@@ -33,7 +31,7 @@ export async function askPerson(attempt: Attempt, { name, question, timeoutMs }:
     const deadline = timeoutMs === undefined ? {} : { until: at + timeoutMs };
     const masked = wellFormed(deps.secrets.json({ ...question, executionId, attempt: number, ...deadline }));
     const body = isJsonObject(masked) ? masked : {};
-    const fault = schemaFault(body);
+    const fault = questionFault(body);
     if (fault !== undefined) return { kind: "not_asked", outcome: unanswered("invalid", fault) };
     const digest = digestOf(body);
     step.event(journal.event("request.opened", { requestId, kind: "humanState", digest, body, ...deadline }));
@@ -51,7 +49,7 @@ export async function askPerson(attempt: Attempt, { name, question, timeoutMs }:
   const received = await slot.withSlotReleased(() => awaitAnswer(execution, request, until));
   // An answer may arrive while no process runs the run, after the deadline and before the run is resumed.
   const inTime = received === undefined || until === undefined || received.at <= until ? received : undefined;
-  const record = async (step: StepCall): Promise<AskOutcome> => {
+  const record = (step: StepCall): AskOutcome => {
     if (inTime === undefined) {
       const isLate = until !== undefined && (received !== undefined || cancelReason(detours.signal) === undefined);
       const cause = isLate ? "timeout" : "cancelled";
@@ -60,14 +58,14 @@ export async function askPerson(attempt: Attempt, { name, question, timeoutMs }:
     }
     const answer = readAnswer(inTime);
     step.event(journal.event("request.answered", { requestId, ...answeredByOf(answer, inTime) }));
-    return await outcomeOf(answer, digest, body);
+    return outcomeOf(answer, digest, body);
   };
   // Whether a request that was not answered in time was cancelled is not in its records, so a replay does not decide that again.
   const decides = until === undefined || received !== undefined ? DECIDES : {};
   return await journal.run(stepNames.ask(name, "answer"), record, decides);
 }
 
-async function outcomeOf(answer: JournaledAnswer, digest: string, body: JsonObject): Promise<AskOutcome> {
+function outcomeOf(answer: JournaledAnswer, digest: string, body: JsonObject): AskOutcome {
   const { kind, value, reason, by } = answer;
   switch (kind) {
     case "none":
@@ -77,7 +75,7 @@ async function outcomeOf(answer: JournaledAnswer, digest: string, body: JsonObje
     case "value": {
       if (value === undefined) return unanswered("invalid", "the answer has no value");
       if (answer.digest !== digest) return unanswered("invalid", "the answer was for another question");
-      return (await fits(body, value))
+      return fitsQuestion(body, value)
         ? { answered: true, value, by }
         : unanswered("invalid", "the answer does not fit the question's schema");
     }
@@ -88,25 +86,4 @@ async function outcomeOf(answer: JournaledAnswer, digest: string, body: JsonObje
 
 function unanswered(cause: Extract<AskOutcome, { readonly answered: false }>["cause"], reason?: string): AskOutcome {
   return { answered: false, cause, ...(reason === undefined ? {} : { reason }) };
-}
-
-/** In an object, since the answer may be of any type. */
-function answerSchema({ answer }: JsonObject): Parameters<typeof compileSchema>[0] {
-  return { type: "object", properties: { answer }, required: ["answer"] };
-}
-
-function schemaFault(body: JsonObject): string | undefined {
-  if (body.answer === undefined) return undefined;
-  if (!isJsonObject(body.answer)) return "the schema of the answer is not an object";
-  try {
-    compileSchema(answerSchema(body), "an answer");
-    return undefined;
-  } catch (thrown) {
-    return `the schema of the answer is invalid: ${messageOf(thrown)}`;
-  }
-}
-
-async function fits(body: JsonObject, answer: Json): Promise<boolean> {
-  if (body.answer === undefined) return true;
-  return (await compileSchema(answerSchema(body), "an answer").check({ answer })).ok;
 }

@@ -5,9 +5,15 @@ import type { AllowedCall } from "../../gate/authorize-call.ts";
 import { visible } from "../../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, questionId, stepNames } from "../../journal/step-id.ts";
-import { compileSchema } from "../../schema/compile-schema.ts";
 import { DECIDES } from "../attempt.ts";
-import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer } from "../requests/answer.ts";
+import {
+  answeredByOf,
+  awaitAnswer,
+  fitsQuestion,
+  type JournaledAnswer,
+  questionFault,
+  readAnswer,
+} from "../requests/answer.ts";
 import { type ExecutableCall, type ExecutedCall, refusedCall } from "./execute-tool-call.ts";
 import type { ToolCallContext } from "./tool-call.ts";
 
@@ -42,6 +48,8 @@ export async function askQuestion(
     try {
       const masked = deps.secrets.json(bodyOf(tool, authorization));
       const body = isJsonObject(masked) ? masked : {};
+      const fault = questionFault(body);
+      if (fault !== undefined) return unasked(none("tool_failed", `the question could not be asked: ${fault}`));
       const digest = digestOf(body);
       step.event(journal.event("request.opened", { requestId, kind: "askUser", digest, body }));
       return { kind: "open", at: deps.clock.now(), digest, body };
@@ -54,14 +62,14 @@ export async function askQuestion(
   const { at: openedAt, digest, body } = opened;
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
   const received = await slot.withSlotReleased(() => awaitAnswer(execution, request));
-  const answered = async (step: StepCall): Promise<ExecutedCall> => {
+  const answered = (step: StepCall): ExecutedCall => {
     if (received === undefined) {
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
       return finished(none("cancelled", "the run was cancelled before the question was answered"), step);
     }
     const answer = readAnswer(received);
     step.event(journal.event("request.answered", { requestId, ...answeredByOf(answer, received) }));
-    const ran = await resultOf(answer, opened);
+    const ran = resultOf(answer, opened);
     return finished({ ...ran, ms: Math.max(0, received.at - openedAt) }, step);
   };
   return await journal.run(stepNames.calls(groupId, "answer"), answered, DECIDES);
@@ -74,22 +82,14 @@ function bodyOf(tool: string, { question }: AllowedCall): JsonObject {
   return { tool, question: visible(question.question), answer: question.answer };
 }
 
-async function resultOf(
-  answer: JournaledAnswer,
-  { digest, body }: Extract<Opened, { kind: "open" }>,
-): Promise<ExecutedCall> {
+function resultOf(answer: JournaledAnswer, { digest, body }: Extract<Opened, { kind: "open" }>): ExecutedCall {
   const { kind, value, reason } = answer;
   if (kind === "none") return none(reason ?? "no_interactor", `no one answered; ${DECIDE}`);
   if (kind === "defer") return none("deferred", `the user deferred the answer; ${DECIDE}`);
   if (kind !== "value" || value === undefined)
     return none("not_answered", reason ?? "the user declined to answer this question");
   if (answer.digest !== digest) return none("answer_invalid", "the answer was for another question");
-  const schema = compileSchema(
-    { type: "object", properties: { answer: body.answer }, required: ["answer"] },
-    "an answer",
-  );
-  const checked = await schema.check({ answer: value });
-  if (!checked.ok) return none("answer_invalid", "the answer does not fit the question's schema");
+  if (!fitsQuestion(body, value)) return none("answer_invalid", "the answer does not fit the question's schema");
   return { ok: true, output: value, outcome: "ok", ms: 0 };
 }
 
