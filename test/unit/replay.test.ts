@@ -196,6 +196,44 @@ describe("a recorded run is replayed as it was recorded", () => {
     },
   );
 
+  test("where a sibling's failure cancelled it between any two phases of an execution", async () => {
+    const after = async (microtasks: number): Promise<void> => {
+      for (let done = 0; done < microtasks; done += 1) await undefined;
+    };
+    for (let microtasks = 0; microtasks < 80; microtasks += 1) {
+      const failing = work({
+        act: async () => {
+          await after(microtasks);
+          return { ...completed(null), status: "failed", code: "tool", message: "no" };
+        },
+      });
+      const inner = pipeline({
+        id: "inner",
+        input: z.object({}),
+        stages: { one: work(), two: work() },
+        initial: "one",
+        next: { one: () => to("two"), two: () => done(null) },
+      });
+      const outer = pipeline({
+        id: "outer",
+        input: z.object({}),
+        pipelines: { inner },
+        stages: { first: work(), sub: subPipeline({ pipeline: "inner", input: {} }), failing, last: work() },
+        initial: "first",
+        next: {
+          first: () => fanOut(["sub", "failing"], { join: "last" }),
+          sub: () => to("last"),
+          failing: () => to("last"),
+          last: () => done(null),
+        },
+      });
+      const live = session();
+      const { runId } = await live.run(outer, {});
+      const report = await replayRun(outer, await live.host.journal(runId), OWN);
+      expect(report.divergence?.message).toBeUndefined();
+    }
+  });
+
   test("in a stage that limits edits, with calls that edit nothing", async () => {
     const limited = single({ limits: { maxFiles: 1 } });
     const live = scripted({ one: [use("Look"), finish()] }, { tools: tools() });

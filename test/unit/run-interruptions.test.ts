@@ -558,4 +558,127 @@ describe("an interruption that arrives while a record is appended", () => {
     }
     expect(interruptions).toBeGreaterThan(record / 2);
   });
+
+  test.each(["skips the state", "waits"])(
+    "whose call's handler leads elsewhere when it resumes goes there at once, though the precondition %s then",
+    async (how) => {
+      const memory = createMemoryJournals();
+      const change = tool("Change", { execute: async () => ({ ok: true, output: "ok", changed: ["src/a.ts"] }) });
+      const watching = pipeline({
+        id: "watching",
+        input,
+        interrupts: { SOURCES: { files: "src/**", target: "review" } },
+        stages: {
+          work: work<Json>({
+            precondition: ({ visit }) => {
+              if (visit === 1) return "proceed";
+              return how === "waits" ? { retryAfterMs: 60_000 } : "skip";
+            },
+            act: async (scope) => {
+              await caller(scope)("Change");
+              return scope.signal.aborted ? cancelled("stopped") : completed("worked");
+            },
+          }),
+          review: work<Json>(),
+          repair: work<Json>(),
+        },
+        initial: "work",
+        transitions: [
+          { from: "work", on: "success", to: done("over") },
+          { from: "work", on: "skipped", to: done("skipped") },
+          { from: "review", on: "success", to: "repair" },
+          { from: "repair", on: "success", to: done("repaired") },
+        ],
+      });
+      const clock = handClock();
+      let interrupt = (): unknown => undefined;
+      const store = memory.connect();
+      const slow: JournalStore = {
+        ...store,
+        append: async (commit) => {
+          if (commit.record.phase === "done" && commit.record.stepId.endsWith("/call")) void interrupt();
+          await quiet();
+          return await store.append(commit);
+        },
+      };
+      const options = { model: noModel, mode: "yolo" as const, tools: [change], clock };
+      const live = session({ ...options, host: createHost(slow, { clock }) });
+      const handle = live.start(watching, task);
+      interrupt = () => handle.interrupt("later");
+      expect(await handle).toMatchObject({ status: "suspended" });
+      await live.host.close();
+      const after = session({ ...options, host: createHost(memory.connect(), { clock }) });
+      expect(await after.resume(watching, handle.runId)).toMatchObject({ status: "completed", output: "repaired" });
+      const decided = (await eventsOf(after.host, handle.runId)).filter(({ type }) => type === "route.decided");
+      expect(decided.map(({ executionId }) => executionId)).toEqual(["review#1", "repair#1"]);
+    },
+  );
 });
+
+test.each(["whose request was just answered", "that was just resumed"])(
+  "a run %s and waits for a slot is interrupted at once, and enters its state again when it resumes",
+  async (how) => {
+    const { promise: busy, resolve: finish } = Promise.withResolvers<void>();
+    const memory = createMemoryJournals();
+    const clock = handClock();
+    const called: string[] = [];
+    const look = tool("Look", { effect: "read", execute: async () => ({ ok: true, output: called.push("Look") }) });
+    const single = (act: (scope: ActScope) => Promise<ReturnType<typeof completed>>) =>
+      pipeline({
+        id: "single",
+        input,
+        stages: { only: work<Json>({ act, allowedTools: ["Look"] }) },
+        initial: "only",
+        next: { only: ({ output }) => done(output) },
+      });
+    let isBusy = false;
+    const blocking = single(async () => {
+      isBusy = true;
+      await busy;
+      return completed(null);
+    });
+    const feedback: unknown[] = [];
+    const asking = single(async (scope) => {
+      feedback.push(scope.ctx.feedback);
+      await scope.steps.run("first", () => null);
+      if (scope.ctx.visit === 1)
+        await scope.ask({ name: "ok", question: { question: "Ok?", answer: { type: "string" } } });
+      await caller(scope)("Look");
+      return completed("looked");
+    });
+    const life = () =>
+      session({
+        ...{ model: noModel, tools: [look], clock, maxParallel: 1, wait: true },
+        host: createHost(memory.connect(), { clock }),
+      });
+    let live = life();
+    let run = live.start(asking, task);
+    const isAsked = async (): Promise<boolean> => (await live.host.requests(run.runId).catch(() => [])).length === 1;
+    await eventually(isAsked);
+    if (how === "that was just resumed") {
+      await run.suspend();
+      const { requestId = "", runId = "", digest = "" } = (await live.host.requests(run.runId))[0] ?? {};
+      const payload = { kind: "value", value: "yes", digest };
+      await live.host.signal(runId, { name: `request/${requestId}`, payload, digest, by: "ann" });
+      await live.host.close();
+      live = life();
+    }
+    const other = live.start(blocking, task);
+    await eventually(() => isBusy);
+    if (how === "that was just resumed") run = live.resume(asking, run.runId);
+    else
+      for (const request of await live.host.requests(run.runId))
+        await live.answer(request, { kind: "value", value: "yes" }, "ann");
+    await eventually(async () => {
+      const journals = await live.host.journal(run.runId);
+      return journals[0]?.records.at(-1)?.stepId.startsWith("wait/request") === true;
+    });
+    await quiet();
+    await run.interrupt("not so");
+    expect([await run, called]).toMatchObject([{ status: "suspended", reason: "interrupted" }, []]);
+    finish();
+    expect((await other).status).toBe("completed");
+    expect(await live.resume(asking, run.runId)).toMatchObject({ status: "completed", output: "looked" });
+    expect(JSON.stringify(feedback.at(-1))).toContain("not so");
+  },
+);

@@ -126,6 +126,11 @@ export interface StepRunner {
    * steps then, or `always`. What it gets resolves when none does. The last listener counts.
    */
   beforeWork(listener: (recovered: Promise<void>) => Promise<void>, always: boolean): void;
+  /**
+   * Calls a listener if a person interrupts the run while it executes no step, at once if that has happened: the next step is what ends
+   * early. Returns the unsubscriber. The last listener counts.
+   */
+  whenInterrupted(listener: () => void): () => void;
   /** Runs `fn` at least once and records its value once. `fn` returns expected failures as values; a rejection stops the run, which can be resumed. */
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions<T>): Promise<T>;
   /** The recorded clock, epoch milliseconds. */

@@ -97,6 +97,7 @@ export class ProgramRunner implements StepRunner {
   #listeners: Interruptible[] | undefined;
   /** Waits for a step. */
   #interruption: Interruption | undefined;
+  #whenInterrupted: (() => void) | undefined;
   /** Events of an interruption, for the record of the open step. */
   #interruptionEvents: readonly EventDraft[] = NO_EVENTS;
   /** Whether the open step is executed: it is not read, and its result is not being appended. */
@@ -291,6 +292,15 @@ export class ProgramRunner implements StepRunner {
   interrupt(interruption: Interruption): void {
     this.#interruption = interruption;
     if (this.#isWorking) this.#passInterruption();
+    else this.#whenInterrupted?.();
+  }
+
+  whenInterrupted(listener: () => void): () => void {
+    this.#whenInterrupted = listener;
+    if (this.#interruption !== undefined) listener();
+    return () => {
+      this.#whenInterrupted = undefined;
+    };
   }
 
   suspend(): Promise<never> {

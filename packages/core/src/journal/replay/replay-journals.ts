@@ -258,6 +258,10 @@ class ReplayRunner implements StepRunner {
     };
   }
 
+  whenInterrupted(): () => void {
+    return ignore;
+  }
+
   /** Only a record of an interruption leads here, after which the run continued. */
   suspend(): Promise<never> {
     return Promise.reject(this.#stop());

@@ -2,22 +2,32 @@ import { SluiceError } from "../../base/errors.ts";
 import type { StepRunner } from "../../journal/seam.ts";
 import type { Stopwatch } from "./limits.ts";
 
-type RecoveringSteps = Pick<StepRunner, "recovering" | "beforeWork">;
+type SlotSteps = Pick<StepRunner, "recovering" | "beforeWork" | "whenInterrupted">;
 
 /** The concurrency slot of one execution. Its stopwatches run only while it holds the slot. */
-export class ConcurrencySlot {
+export class ConcurrencySlot implements SlotWait {
+  readonly signal: AbortSignal;
   readonly #slots: ConcurrencySlots;
   readonly #watches: readonly Stopwatch[];
-  readonly #signal: AbortSignal;
-  readonly #steps: RecoveringSteps;
+  readonly #steps: SlotSteps;
   #release: (() => void) | undefined;
   #isOver = false;
 
-  constructor(slots: ConcurrencySlots, watches: readonly Stopwatch[], signal: AbortSignal, steps: RecoveringSteps) {
+  constructor(slots: ConcurrencySlots, watches: readonly Stopwatch[], signal: AbortSignal, steps: SlotSteps) {
+    this.signal = signal;
     this.#slots = slots;
     this.#watches = watches;
-    this.#signal = signal;
     this.#steps = steps;
+  }
+
+  /** What a person interrupted needs no slot to end either. */
+  onOver(listener: () => void): () => void {
+    this.signal.addEventListener("abort", listener, { once: true });
+    const unsubscribe = this.#steps.whenInterrupted(listener);
+    return () => {
+      this.signal.removeEventListener("abort", listener);
+      unsubscribe();
+    };
   }
 
   /** A promise only if no slot is free. */
@@ -30,7 +40,7 @@ export class ConcurrencySlot {
       this.#steps.beforeWork((recovered) => this.#keep(recovered), isFull);
       return;
     }
-    const acquiring = this.#slots.acquire(this.#signal);
+    const acquiring = this.#slots.acquire(this);
     if (acquiring instanceof Promise) return acquiring.then((release) => this.#hold(release));
     this.#hold(acquiring);
   }
@@ -89,13 +99,21 @@ export class ConcurrencySlot {
   }
 }
 
+/** One who waits for a slot. */
+export interface SlotWait {
+  /** Aborted if no slot is needed any more. */
+  readonly signal: AbortSignal;
+  /** Calls the listener when the wait ends without a slot, at once if it is over. Returns the unsubscriber. */
+  onOver(listener: () => void): () => void;
+}
+
 /** A session's limit on stages that run at the same time, over all its runs. First come, first served. */
 export interface ConcurrencySlots {
   readonly size: number;
   /**
-   * Waits for a slot if none is free. Returns its release function, to be called once, or undefined if the signal aborts first.
+   * Waits for a slot if none is free. Returns its release function, to be called once, or undefined if the wait is over first.
    */
-  acquire(signal: AbortSignal): Promise<(() => void) | undefined> | (() => void) | undefined;
+  acquire(wait: SlotWait): Promise<(() => void) | undefined> | (() => void) | undefined;
   readonly isFull: boolean;
   /** Takes a slot even if none is free. Returns its release function. */
   take(): () => void;
@@ -111,25 +129,28 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
     held -= 1;
     // More may be held than there are.
     if (held >= size) return;
-    const [next] = waiting;
-    next?.();
+    const [first] = waiting;
+    first?.();
   };
   const hold = (): (() => void) => {
     held += 1;
     return release;
   };
-  const wait = (signal: AbortSignal): Promise<(() => void) | undefined> =>
-    new Promise((resolve) => {
-      const settle = (slot: (() => void) | undefined): void => {
-        waiting.delete(onFree);
-        signal.removeEventListener("abort", onAbort);
-        resolve(slot);
-      };
-      const onFree = (): void => settle(hold());
-      const onAbort = (): void => settle(undefined);
-      waiting.add(onFree);
-      signal.addEventListener("abort", onAbort, { once: true });
+  const next = async (wait: SlotWait): Promise<(() => void) | undefined> => {
+    const { promise, resolve } = Promise.withResolvers<(() => void) | undefined>();
+    const onFree = (): void => {
+      waiting.delete(onFree);
+      resolve(hold());
+    };
+    waiting.add(onFree);
+    const unsubscribe = wait.onOver(() => {
+      waiting.delete(onFree);
+      resolve(undefined);
     });
+    const slot = await promise;
+    unsubscribe();
+    return slot;
+  };
 
   return {
     size,
@@ -137,9 +158,9 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
       return held >= size;
     },
     take: hold,
-    acquire: (signal) => {
-      if (signal.aborted) return undefined;
-      return held < size && waiting.size === 0 ? hold() : wait(signal);
+    acquire: (wait) => {
+      if (wait.signal.aborted) return undefined;
+      return held < size && waiting.size === 0 ? hold() : next(wait);
     },
   };
 }
@@ -158,9 +179,9 @@ export function slotsWithin(outer: ConcurrencySlots, inner: ConcurrencySlots): C
         own();
       };
     },
-    acquire: async (signal) => {
-      const own = await inner.acquire(signal);
-      const shared = own && (await outer.acquire(signal));
+    acquire: async (wait) => {
+      const own = await inner.acquire(wait);
+      const shared = own && (await outer.acquire(wait));
       if (shared === undefined) {
         own?.();
         return undefined;

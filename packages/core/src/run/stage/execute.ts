@@ -67,24 +67,27 @@ async function handleMissed(attempt: Attempt, missed: readonly MatchedInterrupt[
   }
 }
 
-/** Whether the attempt acts, or its outcome if it ended before. */
-async function beforeAct(
-  attempt: Attempt,
-  entered: RecordedEntry,
-  ctx: StageContext,
-): Promise<
-  { readonly kind: "act"; readonly init: Json } | { readonly kind: "over"; readonly outcome: ActOutcome | "skipped" }
-> {
+/** What an attempt does after it was entered: it acts, or has ended before. */
+type BeforeAct =
+  | { readonly kind: "act"; readonly init: Json }
+  | { readonly kind: "over"; readonly outcome: ActOutcome | "skipped" };
+
+async function beforeAct(attempt: Attempt, entered: RecordedEntry, ctx: StageContext): Promise<BeforeAct> {
   const { detours, view } = attempt.execution;
   // First, since the execution may end before it acts.
   if (attempt.number === 1 && view.at?.missed !== undefined) await handleMissed(attempt, view.at.missed);
+  // The run continues where the handler leads, whatever the state would have done.
+  const left = detours.left === undefined ? undefined : overIfAborted(detours.signal);
+  if (left !== undefined) return left;
   if (entered.kind === "ended") return { kind: "over", outcome: endedBeforeAct(entered.why) };
   const { precondition } = entered;
   const answer = precondition === "proceed" ? precondition : await awaitPrecondition(attempt, precondition, ctx);
-  const { interrupted, signal } = detours;
-  if (answer !== "proceed" && !(answer === "skipped" && interrupted !== undefined))
+  if (answer !== "proceed" && !(answer === "skipped" && detours.interrupted !== undefined))
     return { kind: "over", outcome: answer };
+  return overIfAborted(detours.signal) ?? { kind: "act", init: entered.init };
+}
+
+function overIfAborted(signal: AbortSignal): BeforeAct | undefined {
   const reason = cancelReason(signal);
-  if (reason !== undefined) return { kind: "over", outcome: endedBeforeAct({ kind: "cancelled", reason }) };
-  return { kind: "act", init: entered.init };
+  return reason === undefined ? undefined : { kind: "over", outcome: endedBeforeAct({ kind: "cancelled", reason }) };
 }

@@ -46,15 +46,17 @@ export function recordedEntry(recorded: RecordedOutcome): EntryBefore {
  */
 export const ENTERING: { readonly afterSetup: StepOptions; readonly withoutSetup: StepOptions } = {
   afterSetup: { decides: isReady },
-  withoutSetup: { decides: (recorded) => isReady(recorded) || lastPhase(recorded) === "stage.init" },
+  withoutSetup: { decides: (recorded) => isReady(recorded) || isPromptFault(recorded) },
 };
 
 function isReady(recorded: RecordedOutcome): boolean {
   return enteredIn(recorded).kind === "ready";
 }
 
-function lastPhase({ events }: RecordedOutcome): string | undefined {
-  return events.findLast(({ type }) => type.startsWith("stage."))?.type;
+function isPromptFault(recorded: RecordedOutcome): boolean {
+  const entered = enteredIn(recorded);
+  const last = recorded.events.findLast(({ type }) => type.startsWith("stage."))?.type;
+  return entered.kind === "ended" && entered.why.kind === "failed" && last === "stage.init";
 }
 
 function enteredIn({ value }: RecordedOutcome): RecordedEntry {

@@ -122,6 +122,7 @@ class ClosingSteps implements StepRunner {
   takeSignals: StepRunner["takeSignals"] = (stepId, name) => this.#steps.takeSignals(stepId, name);
   runChildren: StepRunner["runChildren"] = (stepId, children, options) =>
     this.#steps.runChildren(stepId, children, options);
+  whenInterrupted: StepRunner["whenInterrupted"] = (listener) => this.#steps.whenInterrupted(listener);
   interruptible: StepRunner["interruptible"] = (listener) => this.#steps.interruptible(listener);
   suspend: StepRunner["suspend"] = () => this.#steps.suspend();
   emit: StepRunner["emit"] = (channel, chunk) => this.#steps.emit(channel, chunk);
