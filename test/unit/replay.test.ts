@@ -198,7 +198,7 @@ describe("a recorded run is replayed as it was recorded", () => {
 
   test("where a sibling's failure cancelled it between any two phases of an execution", async () => {
     const after = async (microtasks: number): Promise<void> => {
-      for (let done = 0; done < microtasks; done += 1) await undefined;
+      for (let done = 0; done < microtasks; done += 1) await Promise.resolve();
     };
     for (let microtasks = 0; microtasks < 80; microtasks += 1) {
       const failing = work({

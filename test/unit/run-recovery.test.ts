@@ -384,6 +384,47 @@ test("the wait for runs that still read their records is no active time of one t
   expect(await life(slow).resume(both, run.runId)).toMatchObject({ status: "completed" });
 });
 
+test("nor of one that had begun and recorded nothing", async () => {
+  const { memory, clock, life } = scene(4);
+  const both = branches(stepping("one"), stepping("one", "two"));
+  const isUnwritten = (_runId: string, stepId: string): boolean => /^first#1.*enter$|two$/.test(stepId);
+  const run = life(dyingAt(memory.connect(), isUnwritten)).start(both, {});
+  await expect(run).rejects.toMatchObject({ code: "store_io" });
+  const slow = slowOfSecond(memory.connect(), () => clock.turn(60_000));
+  expect(await life(slow).resume(both, run.runId)).toMatchObject({ status: "completed" });
+});
+
+test("a sibling that had not begun and is gone starts none of the others, and the run continues with the old pipeline", async () => {
+  const { memory, worked, life } = scene(4);
+  const both = branches(deploying(), work());
+  const alone = pipeline({
+    id: "branches",
+    input,
+    stages: { start: work(), first: deploying(), end: work() },
+    initial: "start",
+    next: { start: () => to("first"), first: () => to("end"), end: () => done(null) },
+  });
+  const store = memory.connect();
+  const full: JournalStore = {
+    ...store,
+    create: (seed, commit) => {
+      if (seed.runId.endsWith("/second")) throw new SluiceError("Host", "store_io", "the disk is full");
+      return store.create(seed, commit);
+    },
+  };
+  const run = life(full).start(both, {});
+  await expect(run).rejects.toMatchObject({ code: "store_io" });
+  worked.length = 0;
+  const next = life();
+  const before = await recorded(next, run.runId);
+  await expect(next.resume(alone, run.runId, { allowChanged: true })).rejects.toMatchObject({
+    code: "state_unknown",
+    detail: { states: ["second"] },
+  });
+  expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
+  expect(await next.resume(both, run.runId)).toMatchObject({ status: "completed" });
+});
+
 test("a branch whose next step is a fan-out starts none of its children before another one has read its records", async () => {
   const { memory, life } = scene(4);
   const inner = branches(work(), work(), undefined, "inner");

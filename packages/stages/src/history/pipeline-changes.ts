@@ -276,18 +276,32 @@ function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
 /** The records of a state cannot be read back if the pipeline no longer has it. */
 function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
   const own = withoutMade(journals);
-  const entered = new Set(
-    own.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? [])),
-  );
-  const pipelines = pipelinesWithin(spec);
-  const removed = [...entered].filter((state) => !pipelines.some(({ states }) => states.has(state)));
-  if (removed.length === 0) return;
+  const entered = own.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? []));
+  const states = pipelinesWithin(spec).flatMap((one) => [...one.states.keys()]);
+  // An event may have a name masked.
+  const known = new Set([...states, ...states.map(redactText)]);
+  const removed = new Set([...entered, ...begunIn(own)].filter((state) => !known.has(state)));
+  if (removed.size === 0) return;
   throw new SluiceError(
     "Host",
     "state_unknown",
-    `run ${runId} has entered ${removed.join(", ")}, which pipeline ${spec.id} no longer has; restore it to continue the run`,
-    { detail: { states: removed } },
+    `run ${runId} has come to ${[...removed].join(", ")}, which pipeline ${spec.id} no longer has; restore it to continue the run`,
+    { detail: { states: [...removed] } },
   );
+}
+
+/** The states of the fan-outs that have not joined, whose children may not have begun. */
+function begunIn(journals: readonly RunJournal[]): readonly string[] {
+  return journals.flatMap(({ runId, records }) => {
+    const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
+    const open = records.filter(({ phase, ordinal }) => phase === "open" && !joined.has(ordinal));
+    const started = open.flatMap((record) => readEvents(runId, record)).filter(({ type }) => type === "fanOut.started");
+    return started.flatMap(({ data: { list, children, siblings } }): readonly string[] => {
+      if (typeof list === "string") return [list];
+      const named = Array.isArray(children) ? children.map((child: Json) => field(child, "state")) : siblings;
+      return Array.isArray(named) ? named.filter((name: Json | undefined) => typeof name === "string") : [];
+    });
+  });
 }
 
 /** The journals without those of runs whose pipeline was made during the run, which are checked where they are made again. */

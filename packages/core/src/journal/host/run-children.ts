@@ -50,6 +50,8 @@ interface WaitingChild {
   readonly child: ChildRun;
   readonly childId: string;
   readonly known: RunRow | undefined;
+  /** What was read of it. */
+  readonly opened?: OpenedChild;
 }
 
 /** Creates a child, or loads the one of `row` to resume it. */
@@ -71,7 +73,7 @@ async function openChild(parent: ActiveRun, childId: string, child: ChildRun, ro
 
 /**
  * Runs all children concurrently and always waits for every one. `followed` belongs to a step that an earlier process began: it is
- * called when the children that were started then have begun to follow their records, and resolves when no run of the tree follows any.
+ * called when its children have begun to follow their recorded steps, and resolves when no run of the tree follows any.
  */
 export async function runChildren(
   parent: ActiveRun,
@@ -120,17 +122,29 @@ export async function runChildren(
   };
 
   const works: Promise<void>[] = [];
-  const begin = async (waiting: Iterable<WaitingChild>): Promise<void> => {
-    for (const { child, childId, known } of waiting) {
+  const begin = async (waiting: readonly WaitingChild[]): Promise<void> => {
+    for (const { child, childId, known, opened: read } of waiting) {
       if (control.stopped !== undefined) throw control.stopped;
       const reason = cancelReason();
-      const opened = await openChild(parent, childId, child, known);
+      const opened = read ?? (await openChild(parent, childId, child, known));
       if (reason === undefined) works.push(work(child.key, opened));
       else {
         const close = opened.forked ? cancelWithChildren : cancelLeaf;
         onEnd(child.key, await close({ store, clock, rootId: tree.runId }, opened.at, reason.message));
       }
     }
+  };
+  /** Resumes the children that have steps to follow, unless they have to end, which is recorded. Returns the others. */
+  const follow = async (waiting: readonly WaitingChild[]): Promise<readonly WaitingChild[]> => {
+    const others: WaitingChild[] = [];
+    for (const one of waiting) {
+      if (control.stopped !== undefined) throw control.stopped;
+      const { child, childId, known } = one;
+      const opened = known && (await openChild(parent, childId, child, known));
+      if (opened?.recorded.left === true && cancelReason() === undefined) works.push(work(child.key, opened));
+      else others.push(opened === undefined ? one : { ...one, opened });
+    }
+    return others;
   };
   const start = async (): Promise<void> => {
     const waiting: WaitingChild[] = [];
@@ -143,11 +157,9 @@ export async function runChildren(
       else onEnd(child.key, end);
     }
     if (followed === undefined) return await begin(waiting);
-    // Those that have to end follow nothing: they are closed, which is recorded.
-    const resumed = new Set(cancelReason() === undefined ? waiting.filter(({ known }) => known !== undefined) : []);
-    await begin(resumed);
+    const others = await follow(waiting);
     await followed();
-    await begin(waiting.filter((one) => !resumed.has(one)));
+    await begin(others);
   };
 
   const listener = { controlChanged: cancelRest };
