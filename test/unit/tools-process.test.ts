@@ -101,6 +101,35 @@ test.runIf(process.platform === "linux")("a group of which only unreaped process
   expect([signalGroup(pid, 0), groupLives(pid)]).toEqual([true, false]);
 });
 
+/** Ends its first thread, which stands for the process in /proc, and works on in another one that takes 300 MB. */
+const HEADLESS = `
+import ctypes, threading, time
+def work():
+    held = bytearray(300_000_000)
+    print("works", flush=True)
+    time.sleep(1000)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+`;
+const hasPython = process.platform === "linux" && spawnSync("python3", ["-c", ""]).status === 0;
+
+test.runIf(hasPython)("a process whose first thread has ended counts as one, with its memory", async () => {
+  const headless = { file: "/usr/bin/env", args: ["python3", "-c", HEADLESS] };
+  const controller = new AbortController();
+  const stopped = run("", { ...headless, signal: controller.signal });
+  await expect.poll(stopped.text).toBe("works\n");
+  controller.abort();
+  expect(await stopped.end).toMatchObject({ by: "abort", killed: "SIGTERM" });
+  const limited = run("", { ...headless, limits: { memoryBytes: 100_000_000 } });
+  expect(await limited.end).toMatchObject({ by: "memory", killed: "SIGKILL" });
+  const child = spawn("python3", ["-c", HEADLESS], { detached: true, stdio: ["ignore", "pipe", "ignore"] });
+  const { pid = expect.fail() } = child;
+  await once(child.stdout, "data");
+  await expect.poll(() => readFileSync(`/proc/${pid}/stat`, "utf8")).toMatch(/\) Z /);
+  expect(groupLives(pid)).toBe(true);
+  signalGroup(pid, "SIGKILL");
+});
+
 test("a reader that has seen enough ends the process", async () => {
   let seen = 0;
   const { end } = run("while :; do echo x; done", {

@@ -51,7 +51,9 @@ function usageOf(folders: readonly string[]): Record<UsageLimit, number> {
   let ticks = 0;
   for (const folder of folders) {
     // Without pages of files, which the kernel can reclaim.
-    for (const [, size] of textOf(`${folder}/status`).matchAll(/^Rss(?:Anon|Shmem):\s+(\d+) kB$/gm))
+    for (const [, size] of textOf(`${workingThread(folder) ?? folder}/status`).matchAll(
+      /^Rss(?:Anon|Shmem):\s+(\d+) kB$/gm,
+    ))
       kilobytes += Number(size);
     // Its own time, and that of its children that have been waited for.
     for (const value of statOf(folder).slice(11, 15)) ticks += Number(value);
@@ -89,6 +91,12 @@ function deviceOf(folder: string): number | undefined {
 function processesIn(folder: string): readonly string[] {
   const names = withFallback(() => readdirSync(folder), []);
   return names.filter((name) => /^\d+$/.test(name)).map((name) => `${folder}/${name}`);
+}
+
+/** The folder of a thread of a process that works: the first thread, which stands for the process, may have ended before the others. */
+export function workingThread(folder: string): string | undefined {
+  const works = (one: string): boolean => /^[^ZX]/.test(statOf(one)[0] ?? "");
+  return works(folder) ? folder : processesIn(`${folder}/task`).find(works);
 }
 
 /** The fields of a process after its name, which is in parentheses and may contain any character: state, parent, group. */

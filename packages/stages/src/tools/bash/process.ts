@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { coveredDescriptors } from "../files/descriptors.ts";
 import { fault, systemCode, withFallback } from "../files/results.ts";
-import { type ProcessLimits, statOf, type UsageLimit, watchUsage } from "./process-usage.ts";
+import { type ProcessLimits, statOf, type UsageLimit, watchUsage, workingThread } from "./process-usage.ts";
 
 /** Between SIGTERM and SIGKILL. */
 const GRACE_MS = 2_000;
@@ -236,8 +236,8 @@ function watchGroup(pid: number): () => boolean {
   const canRead = statOf("/proc/self").length > 1;
   let known = pid;
   const works = (each: number): boolean => {
-    const [state = "", , group] = statOf(`/proc/${each}`);
-    return group === String(pid) && !/[ZX]/.test(state);
+    const folder = `/proc/${each}`;
+    return statOf(folder)[2] === String(pid) && workingThread(folder) !== undefined;
   };
   return () => {
     if (!signalGroup(pid, 0)) return true;

@@ -8,7 +8,6 @@ import {
   CALL_VARIABLE,
   endGroup,
   endSurvivors,
-  groupLives,
   killSurvivors,
   RUN_VARIABLE,
   signalGroup,
@@ -129,7 +128,7 @@ export class StdioTransport extends Transport {
     if (this.ended?.code === "closed" || this.ended?.code === "hung") await within(GOODBYE_MS, exit, this.#clock);
     // Processes that left the group still carry the mark.
     await Promise.all([
-      groupLives(pid) ? endGroup(pid, this.#clock) : undefined,
+      signalGroup(pid, 0) ? endGroup(pid, this.#clock) : undefined,
       endSurvivors(this.#mark, this.#clock),
     ]);
     await within(LAST_OUTPUT_MS, exit, this.#clock);
