@@ -157,6 +157,69 @@ describe("a state that asks", () => {
     expect(await run).toMatchObject({ status: "completed", output: { value: "blue" } });
   });
 
+  test.each([
+    ["is refused another call meanwhile", false],
+    ["is ended by its attempt, and the next attempt works", true],
+  ])("and waits for its slot again %s; the slot is not lost", async (_what, isEnded) => {
+    const { promise: busy, resolve: finish } = Promise.withResolvers<void>();
+    const live = session({ model: noModel, wait: true, maxParallel: 1 });
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    let attempts = 0;
+    const outcomes: string[] = [];
+    const note = async (what: string, call: Promise<unknown>): Promise<void> => {
+      const [end] = await Promise.allSettled([call]);
+      outcomes.push(`${what}: ${end.status === "rejected" ? end.reason.code : "ended"}`);
+    };
+    const twice = pipeline({
+      id: "twice",
+      input,
+      stages: {
+        only: work({
+          assert: () => (isEnded && attempts === 1 ? { retry: "again" } : "ok"),
+          act: async (scope) => {
+            attempts += 1;
+            if (attempts > 1) return completed(null);
+            const first = note("first", Promise.resolve(asking(scope, null)));
+            await answered;
+            if (isEnded) return completed(null);
+            await note("second", scope.sleep("nap", 0));
+            finish();
+            await first;
+            return completed(null);
+          },
+        }),
+      },
+      initial: "only",
+      transitions: [{ from: "only", on: "success", to: output }],
+    });
+    let isBusy = false;
+    const blocking = asks(async () => {
+      isBusy = true;
+      await busy;
+      return completed(null);
+    });
+    const run = live.start(twice, {});
+    await eventually(async () => (await live.host.requests(run.runId)).length === 1);
+    const other = live.start(blocking, {});
+    await eventually(() => isBusy);
+    const [request] = await live.host.requests(run.runId);
+    await live.answer(request ?? expect.fail(), { kind: "value", value: "blue" }, "person");
+    await quiet();
+    answer();
+    await quiet();
+    finish();
+    expect([(await run).status, (await other).status]).toEqual(["completed", "completed"]);
+    expect(outcomes).toEqual(isEnded ? ["first: attempt_over"] : ["second: step_overlap", "first: ended"]);
+    expect(
+      (
+        await live.run(
+          asks(async () => completed(null)),
+          {},
+        )
+      ).status,
+    ).toBe("completed");
+  });
+
   test("is cancelled while it waits, in order", async () => {
     const live = session({ model: noModel, wait: true });
     let outcome: Json = null;

@@ -11,7 +11,13 @@ export class ConcurrencySlot implements SlotWait {
   readonly #watches: readonly Stopwatch[];
   readonly #steps: SlotSteps;
   #release: (() => void) | undefined;
+  /** The wait for a slot, of which there is at most one. */
+  #acquiring: Promise<void> | undefined;
   #isOver = false;
+  /** How many attempts have ended. */
+  #attempts = 0;
+  /** Whether a call waits for the slot again. A field, since every call reads it. */
+  isAwaited = false;
 
   constructor(slots: ConcurrencySlots, watches: readonly Stopwatch[], signal: AbortSignal, steps: SlotSteps) {
     this.signal = signal;
@@ -32,7 +38,7 @@ export class ConcurrencySlot implements SlotWait {
 
   /** A promise only if no slot is free. */
   acquire(): Promise<void> | void {
-    if (this.#release !== undefined) return;
+    if (this.#release !== undefined || this.#acquiring !== undefined) return this.#acquiring;
     // One that follows its records never waits: those that have a slot wait for it.
     if (this.#steps.recovering) {
       const { isFull } = this.#slots;
@@ -41,8 +47,12 @@ export class ConcurrencySlot implements SlotWait {
       return;
     }
     const acquiring = this.#slots.acquire(this);
-    if (acquiring instanceof Promise) return acquiring.then((release) => this.#hold(release));
-    this.#hold(acquiring);
+    if (!(acquiring instanceof Promise)) return this.#hold(acquiring);
+    this.#acquiring = acquiring.then((release) => {
+      this.#acquiring = undefined;
+      this.#hold(release);
+    });
+    return this.#acquiring;
   }
 
   /** Before the execution works, it waits for the other runs without the slot, and then for one like any other. */
@@ -61,16 +71,27 @@ export class ConcurrencySlot implements SlotWait {
   }
 
   /**
-   * Waits for people, timers and joins without holding the slot and outside every timeout. Throws Host `attempt_over` if the execution
-   * ended meanwhile, since nothing would release the slot.
+   * Waits for people, timers and joins without holding the slot and outside every timeout. Throws Host `attempt_over` if the attempt
+   * ended meanwhile, which may have another one behind it that holds the slot now.
    */
   async withSlotReleased<T>(wait: () => Promise<T>): Promise<T> {
+    const attempts = this.#attempts;
     this.release();
     const value = await wait();
-    if (!this.#isOver) await this.acquire();
-    if (!this.#isOver) return value;
-    this.release();
-    throw new SluiceError("Host", "attempt_over", "the execution ended while one of its calls was waiting");
+    if (!this.#isOver && attempts === this.#attempts) {
+      this.isAwaited = true;
+      await this.acquire();
+      this.isAwaited = false;
+      if (!this.#isOver && attempts === this.#attempts) return value;
+    }
+    if (this.#isOver) this.release();
+    throw new SluiceError("Host", "attempt_over", "the attempt ended while one of its calls was waiting");
+  }
+
+  /** An attempt has ended: its calls that still wait get no slot. */
+  endAttempt(): void {
+    this.#attempts += 1;
+    this.isAwaited = false;
   }
 
   /** Releases the slot for good. */

@@ -165,7 +165,7 @@ export class ActWork {
   }
 
   during<T>(work: () => Promise<T>): Promise<T> {
-    const { number, executionId, execution } = this.#attempt;
+    const { number, executionId, execution, slot } = this.#attempt;
     const { detours } = execution;
     if (this.#closed || detours.left !== undefined) {
       const message = `attempt ${number} of ${executionId} has ended`;
@@ -173,6 +173,11 @@ export class ActWork {
     }
     if (detours.active) {
       const message = `${executionId} waits for the handler of an interrupt, and can do nothing else meanwhile; await every call`;
+      return Promise.reject(new SluiceError("Host", "step_overlap", message));
+    }
+    // No step is open then, which would refuse it.
+    if (slot.isAwaited) {
+      const message = `a call of ${executionId} waits for a concurrency slot, and nothing else can be done meanwhile; await every call`;
       return Promise.reject(new SluiceError("Host", "step_overlap", message));
     }
     const ended = (): void => {
@@ -201,6 +206,7 @@ export class ActWork {
   /** Rejects all further work of the executor. Returns the requests that were never settled. */
   close(): readonly string[] {
     this.#closed = true;
+    this.#attempt.slot.endAttempt();
     return this.calls?.close() ?? [];
   }
 }
