@@ -1,6 +1,6 @@
 import { type Answer, callbackInteractor, final, type Json, type PersonRequest, pipeline } from "@sluice/core";
 import { parseStepId } from "@sluice/core/runtime";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
 import {
   completed,
@@ -155,6 +155,23 @@ describe("a state that asks", () => {
     const [request] = await live.host.requests(run.runId);
     await live.answer(request ?? expect.fail(), { kind: "value", value: "blue" }, "person");
     expect(await run).toMatchObject({ status: "completed", output: { value: "blue" } });
+  });
+
+  test("from an attempt that has ended, without waiting for it, ends nothing but the question", async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown): void => void unhandled.push(reason);
+    process.on("unhandledRejection", note);
+    onTestFinished(() => void process.off("unhandledRejection", note));
+    let late = (): unknown => undefined;
+    const live = session({ model: noModel, wait: true });
+    const kept = asks(async (scope) => {
+      late = () => scope.ask({ name: "late", question });
+      return completed(null);
+    });
+    expect((await live.run(kept, {})).status).toBe("completed");
+    late();
+    await quiet();
+    expect(unhandled).toEqual([]);
   });
 
   test.each([

@@ -615,6 +615,47 @@ describe("an interruption that arrives while a record is appended", () => {
   );
 });
 
+test("while a branch ends what a person interrupted, no other one begins, though it gets a slot", async () => {
+  const begun: string[] = [];
+  const { promise: slow, resolve: end } = Promise.withResolvers<void>();
+  const branch = (name: string) =>
+    work<Json>({
+      setup: () => {
+        begun.push(name);
+        return null;
+      },
+      act: async (scope) => {
+        if (scope.ctx.visit > 1 || name === "three") return completed(null);
+        const result = await untilStopped(scope, () => undefined);
+        if (name === "two") await slow;
+        return result;
+      },
+    });
+  const branches = pipeline({
+    id: "branches",
+    input,
+    stages: { start: work(), one: branch("one"), two: branch("two"), three: branch("three"), last: work() },
+    initial: "start",
+    next: {
+      start: () => fanOut(["one", "two", "three"], { join: "last" }),
+      one: () => to("last"),
+      two: () => to("last"),
+      three: () => to("last"),
+      last: () => done("over"),
+    },
+  });
+  const live = session({ model: noModel, maxParallel: 2 });
+  const run = live.start(branches, task);
+  await eventually(() => begun.length === 2);
+  await quiet();
+  void run.interrupt("wait");
+  await quiet();
+  end();
+  expect((await run).status).toBe("suspended");
+  expect(begun).toEqual(["one", "two"]);
+  expect(await live.resume(branches, run.runId)).toMatchObject({ status: "completed", output: "over" });
+});
+
 test.each(["whose request was just answered", "that was just resumed"])(
   "a run %s and waits for a slot is interrupted at once, and enters its state again when it resumes",
   async (how) => {

@@ -25,9 +25,13 @@ export class Interruptions {
   #received: readonly ReceivedSignal[] = [];
   /** How many of the received ones were carried out. */
   handled: number;
-  /** Whether one was received and not carried out. A field, since every step reads it. */
+  /** Whether one was received and not carried out. A field, like the next, since every step reads it. */
   pending = false;
+  /** Whether what was interrupted has not ended yet, or the tree not been suspended then: nothing else begins meanwhile. */
+  isUnderWay = false;
   #isSuspending = false;
+  /** Created on first use. */
+  #over: PromiseWithResolvers<void> | undefined;
 
   constructor(handled: number, suspend: () => void) {
     this.handled = handled;
@@ -62,29 +66,47 @@ export class Interruptions {
     const able = programs.filter(({ canBeInterrupted }) => canBeInterrupted);
     this.#interrupted ??= new Set();
     for (const program of able) this.#interrupted.add(program);
+    this.isUnderWay = true;
     for (const program of able) program.interrupt(interruption);
-    this.#suspendIfSettled(able.length === 0);
+    this.#isSuspending ||= able.length === 0;
+    this.#suspendIfSettled();
+  }
+
+  /** Whether a program may begin nothing: it was not interrupted, and others have not ended what was. */
+  holds(program: InterruptibleProgram): boolean {
+    return this.isUnderWay && this.#interrupted?.has(program) !== true;
+  }
+
+  /** Resolves when nothing is held any more, or the tree stops. */
+  get over(): Promise<void> {
+    this.#over ??= Promise.withResolvers();
+    return this.#over.promise;
   }
 
   /** The program waits for the suspension of its tree. */
   rest(program: InterruptibleProgram): void {
     this.#isSuspending = true;
+    this.#interrupted ??= new Set();
     this.#settled(program);
   }
 
   /** The program does something else now. */
   continues(program: InterruptibleProgram): void {
-    this.#interrupted?.delete(program);
+    if (this.isUnderWay) this.#settled(program);
   }
 
   #settled(program: InterruptibleProgram): void {
     this.#interrupted?.delete(program);
-    this.#suspendIfSettled(this.#isSuspending);
+    this.#suspendIfSettled();
   }
 
   /** Everything that was interrupted ends first, so that the tree stops none of it in between. */
-  #suspendIfSettled(isAsked: boolean): void {
-    if (isAsked && (this.#interrupted?.size ?? 0) === 0) this.#suspend();
+  #suspendIfSettled(): void {
+    if (this.#interrupted === undefined || this.#interrupted.size > 0) return;
+    this.isUnderWay = false;
+    if (this.#isSuspending) this.#suspend();
+    this.#over?.resolve();
+    this.#over = undefined;
   }
 }
 

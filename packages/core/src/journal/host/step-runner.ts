@@ -427,6 +427,7 @@ export class ProgramRunner implements StepRunner {
       this.#isWorking = true;
       // Written out, since every step comes here and few runs are ever interrupted.
       if (this.#run.tree.interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
+      if (this.#run.tree.interruptions.isUnderWay) await this.#interruptionOver();
       const openRecord = known?.open;
       const opened =
         openRecord === undefined ? step.open && this.#commitOpen(ordinal, step) : readOpenRecord(openRecord);
@@ -470,6 +471,18 @@ export class ProgramRunner implements StepRunner {
   beforeWork(listener: (recovered: Promise<void>) => Promise<void>, always: boolean): void {
     this.#beforeWork = listener;
     this.#isCalledAlways = always;
+  }
+
+  /** Begins nothing while others end what a person interrupted. Rejects if the run has to stop. */
+  async #interruptionOver(): Promise<void> {
+    const { control, tree } = this.#run;
+    while (tree.interruptions.holds(this)) {
+      this.#isWorking = false;
+      await tree.interruptions.over;
+      if (control.stopped !== undefined) throw control.stopped;
+      this.#isWorking = true;
+      if (tree.interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
+    }
   }
 
   /** Waits until no program of the tree follows records. Rejects if the run has to stop. */
