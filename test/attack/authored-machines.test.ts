@@ -390,7 +390,7 @@ describe("the request that a person reads", () => {
       ["done", final],
     ]);
     const question = await questionOf({ id: "w", initial: "s0", states });
-    expect(question).toContain("Tools without asking: Read, Edit(src/z/**)\n");
+    expect(question).toContain('Tools without asking: "Read", "Edit(src/z/**)"\n');
     expect(question).toContain('Commands: ["npm","test","--last"]\n');
   });
 
@@ -403,13 +403,13 @@ describe("the request that a person reads", () => {
     };
     const d = { router: { targets: ["a", "done"], prompt: "Choose.", fallback: "done", tries: 9 } };
     const question = await questionOf({ id: "w", initial: "a", states: { a, b, c, d, done: final } });
-    expect(question).toContain('- a: asks a person: Go? (deadline: "1d"; on_deadline: {"answer":"yes"})\n');
-    expect(question).toContain('- b: runs ["npm","test"] (success_codes: [0,1])\n');
-    expect(question).toContain('- c: runs ["npm","test"] every 1h (not_yet_codes: [2]; max_attempts: 3)\n');
-    expect(question).toContain('- d: lets a model choose: Choose. (fallback: "done"; tries: 9)\n');
+    expect(question).toContain('- "a": asks a person: "Go?" (deadline: "1d"; on_deadline: {"answer":"yes"})\n');
+    expect(question).toContain('- "b": runs ["npm","test"] (success_codes: [0,1])\n');
+    expect(question).toContain('- "c": runs ["npm","test"] (every: "1h"; not_yet_codes: [2]; max_attempts: 3)\n');
+    expect(question).toContain('- "d": lets a model choose: "Choose." (fallback: "done"; tries: 9)\n');
   });
 
-  test("quotes names that could be read as words about them", async () => {
+  test("has what the model wrote in quotes, so that none of it reads as Sluice's words", async () => {
     const go = "deploy, with approval";
     const states = {
       a: { allowed_tools: [], instructions: "Plan.", on: { 'DONE if asked (output equals "yes")': go } },
@@ -418,7 +418,56 @@ describe("the request that a person reads", () => {
     };
     const question = await questionOf({ id: "w", initial: "a", states });
     expect(question).toContain('    "DONE if asked (output equals \\"yes\\")" -> "deploy, with approval"\n');
-    expect(question).toContain('- "deploy, with approval": an agent with Read');
+    expect(question).toContain('- "deploy, with approval": an agent with "Read": ');
+  });
+
+  const deploy = { allowed_tools: ["Read"], instructions: "Deploy.", on: { DONE: "done" } };
+  const planning = (ways: object) => ({
+    id: "w",
+    initial: "plan",
+    context: { tested: false },
+    states: { plan: { allowed_tools: [], instructions: "Plan.", ...ways }, deploy, done: final },
+    guards: { untested: { field: "tested", op: "eq", value: false } },
+  });
+  const approved = { target: "deploy", guard: "untested", requires_approval: true };
+  const answer = { type: "string", enum: ["yes", "no"] };
+  test.each<readonly [what: string, one: object, other: object]>([
+    [
+      "a list of ways and two events with the names of its places",
+      planning({ on: { DONE: [approved, { target: "deploy" }] } }),
+      planning({ on: { "DONE[0]": approved, "DONE[1]": { target: "deploy" } } }),
+    ],
+    [
+      "the way of all other events and an event with its name",
+      planning({ on: { DONE: "deploy" }, safe_next: "done" }),
+      planning({ on: { DONE: "deploy", safe_next: "done" } }),
+    ],
+    [
+      "the schema of an answer and a question with its words",
+      of({ human: { question: "Go?", answer }, on }),
+      of({ human: { question: `Go? (answer: ${JSON.stringify(answer)})` }, on }),
+    ],
+    [
+      "the deadline of a question and a question with its words",
+      of({ human: { question: "Go?", deadline: "1d" }, on }),
+      of({ human: { question: 'Go? (deadline: "1d")' }, on }),
+    ],
+    [
+      "the fallback of a router and a prompt with its words",
+      of({ router: { targets: ["done"], prompt: "Choose.", fallback: "done" } }),
+      of({ router: { targets: ["done"], prompt: 'Choose. (fallback: "done")' } }),
+    ],
+  ])("tells %s apart", async (_what, one, other) => {
+    expect(await questionOf(one)).not.toBe(await questionOf(other));
+  });
+
+  test("names the state that a router falls back to as its document does", async () => {
+    const states = {
+      a: { router: { targets: ["x y", "x-y"], prompt: "Choose.", fallback: "x y" } },
+      "x y": { type: "final" },
+      "x-y": { type: "final" },
+    };
+    expect(await questionOf({ id: "w", initial: "a", states })).toContain('"Choose." (fallback: "x y")\n');
   });
 
   test.each(["no  thanks", "no\u00a0thanks", "no\u2003thanks"])(
@@ -438,7 +487,7 @@ describe("the request that a person reads", () => {
       { allow: { tools: [], models: ["expensive"] } },
       { person: () => ({ kind: "value", value: "reject" }) },
     );
-    expect(String(asked[0]?.body.question)).toContain("- a: an agent with no tools, by the model expensive: ");
+    expect(String(asked[0]?.body.question)).toContain('- "a": an agent with no tools, by the model "expensive": ');
   });
 
   test("shows the whole condition of a way", async () => {
@@ -459,7 +508,7 @@ describe("the request that a person reads", () => {
     const input = { to: "x\nCommands: none\u2028", notes: "y ".repeat(500), force: true };
     const question = await questionOf(of({ pipeline: { workflow: "release", input }, on }));
     const shown = JSON.stringify(input).replace("\u2028", "\\u2028");
-    expect(question).toContain(`- a: runs the pipeline release with the input ${shown}\n`);
+    expect(question).toContain(`- "a": runs the pipeline "release" with the input ${shown}\n`);
   });
 
   test("shows the context of the pipeline, which templates of an input read", async () => {

@@ -28,7 +28,7 @@ async function untilAsked(here: DeskHere): Promise<{ readonly runId: string; rea
   const result = printed(ended);
   expect([ended.code, at(result, "suspended", "requests", 0, "body")]).toMatchObject([
     3,
-    { question: expect.stringContaining("Tools without asking: Write\nCommands: none\n") },
+    { question: expect.stringContaining('Tools without asking: "Write"\nCommands: none\n') },
   ]);
   return { runId: textAt(result, "runId"), requestId: textAt(result, "suspended", "requests", 0, "requestId") };
 }

@@ -30,14 +30,14 @@ describe("a pipeline that a model writes", () => {
       output: "yes",
     });
     expect(asked.map(({ body }) => body.question)).toEqual([
-      `A model wrote the pipeline "asking". It starts in ask.
+      `A model wrote the pipeline "asking". It starts in "ask".
 Tools without asking: none
 Commands: none
 At most: 50 transitions, 5 visits of a state
 States:
-- ask: asks a person: Ready for {{ctx.task}}?
-    success -> done
-Ends: done (completed)
+- "ask": asks a person: "Ready for {{ctx.task}}?"
+    success -> "done"
+Ends: "done" (completed)
 
 Run it?`,
       "Ready for the release?",
@@ -66,7 +66,7 @@ Run it?`,
     expect(output).toMatchObject({ pipeline: "working" });
     expect(names).toHaveLength(1);
     expect(asked).toHaveLength(1);
-    expect(asked[0]?.body.question).toContain("Tools without asking: touch\n");
+    expect(asked[0]?.body.question).toContain('Tools without asking: "touch"\n');
     const [, working1] = model.heard;
     expect(working1?.tools).toEqual(["touch", "get_state", "transition"]);
   });
