@@ -183,6 +183,32 @@ describe("tools that are wider than those of the author", () => {
     await refusedWith(of({ ...state, on }));
   });
 
+  describe("a condition on an answer that no one can give", () => {
+    const asking = (condition: object) => ({
+      ...of({
+        human: { question: "Go?", answer: { enum: ["yes", "no thanks"] } },
+        on: { success: [{ target: "failed", guard: "refused" }, { target: "done" }] },
+      }),
+      guards: { refused: { field: "output", ...condition } },
+    });
+    test.each([
+      { op: "eq", value: "n\u043e thanks" },
+      { op: "eq", value: "no  thanks" },
+      { op: "neq", value: "Yes" },
+      { op: "in", value: ["no thanks", "n\u043e"] },
+    ])("is refused: %j", async (condition) => {
+      expect(await refusedWith(asking(condition))).toContain("is no answer to the question");
+    });
+
+    test.each([
+      { op: "eq", value: "no thanks" },
+      { op: "in", value: ["no thanks"] },
+      { op: "contains", value: "no" },
+    ])("but not on one that a person can give: %j", async (condition) => {
+      expect(await runs(asking(condition))).toBe(true);
+    });
+  });
+
   test("more words than a person can be shown", async () => {
     const question = "\u00a0".repeat(10_000);
     const document = of({ human: { question: "Go?", answer: { type: "string", description: question } }, on });
@@ -480,6 +506,31 @@ describe("the request that a person reads", () => {
       expect(question).toMatch(/output equals "no(?: {2}|\\u\w{4})thanks"/);
     },
   );
+
+  const asks = { human: { question: "Go?", answer }, on: { success: "plan" } };
+  const sends = { allowed_tools: [], on: { NOTE: "plan", GO: { target: "done", guard: "said no" } } };
+  test.each([
+    ["output", 'context.output equals "no"'],
+    ["\u043eutput", 'context."\u043eutput" equals "no"'],
+    ["a b.output", 'context."a b.output" equals "no"'],
+    ["review.score", 'context.review.score equals "no"'],
+  ])("says that a condition reads the context: %j", async (field, words) => {
+    const guards = { "said no": { field, op: "eq", value: "no" } };
+    const states = { a: asks, plan: sends, done: final };
+    const question = await questionOf({ id: "w", initial: "a", states, guards });
+    expect(question).toContain(`    "GO" if "said no" (${words}) -> "done"\n`);
+  });
+
+  test.each([
+    ["output", "output exists"],
+    ["output.code", "output.code exists"],
+    ["output.a b", '"output.a b" exists'],
+  ])("says that a condition reads what the state gave: %j", async (field, words) => {
+    const guards = { if: { field, op: "exists" } };
+    const success = [{ target: "done", guard: "if" }, { target: "failed" }];
+    const question = await questionOf({ ...of({ human: { question: "Go?" }, on: { success } }), guards });
+    expect(question).toContain(`    success[0] if "if" (${words}) -> "done"\n`);
+  });
 
   test("names the model of an agent", async () => {
     const { asked } = await write(

@@ -2,10 +2,11 @@
 // All other words are Sluice's, so that no name and no text reads as a condition, an approval or a setting.
 
 import type { Guard, Json, JsonObject, PipelineSpec, StateSpec } from "@sluice/core";
-import { shortened, visible, visibleJson } from "@sluice/core/runtime";
+import { shortened, visibleJson } from "@sluice/core/runtime";
 import { durationText } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
 import { ANY_EVENT, type Move, moveTable, moveWords } from "../check/moves.ts";
+import { comparisonWords, conditionsOf } from "../expressions/guard.ts";
 import { kindOfState, type WrittenNames, writeKind } from "../kinds/write.ts";
 
 /** Characters of a text that the model wrote. What a state may do is never cut. */
@@ -61,9 +62,15 @@ function wayOf(move: Move): string {
   return `${visibleJson(on.event)}${label.slice(on.event.length)}`;
 }
 
-/** A condition, also where its text is cut. */
-function conditionOf({ text, source }: Guard): string {
-  return source === undefined || !text.includes("…") ? whole(text) : `${whole(text)}, in full: ${whole(source)}`;
+/** The conditions of a guard in full. A field that is not of the context is one of the state's own output. */
+function conditionOf(guard: Guard): string {
+  const { conditions = [] } = conditionsOf(guard) ?? {};
+  const each = conditions.map(({ name = "", field, op, value = null, reads }) => {
+    const path = /^[\w.-]+$/u.test(field) ? field : visibleJson(field);
+    const whole = reads === "result" ? path : `context.${path}`;
+    return `${visibleJson(name)} (${whole} ${comparisonWords(op, visibleJson(value))})`;
+  });
+  return each.join(" and ");
 }
 
 /** What a state does. */
@@ -118,9 +125,4 @@ function commandOf(state: StateSpec, names: WrittenNames): readonly string[] {
 function textOf(value: Json = ""): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return visibleJson(shortened(text.replaceAll(/\s+/gu, " ").trim(), LONGEST_TEXT));
-}
-
-/** A text in one line, of which nothing is left out or looks like something else. */
-function whole(text: string): string {
-  return visible(text.replaceAll(/[^\S ]/gu, (blank) => `\\u${blank.charCodeAt(0).toString(16).padStart(4, "0")}`));
 }

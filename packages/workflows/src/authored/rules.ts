@@ -1,16 +1,16 @@
 // What a document may not say that a model wrote, although a file may.
 
 import { isDeepStrictEqual } from "node:util";
-import type { Json } from "@sluice/core";
-import { shortened } from "@sluice/core/runtime";
+import { field, type Json } from "@sluice/core";
+import { isSameJson, shortened, visibleJson } from "@sluice/core/runtime";
 import { parseDuration } from "@sluice/stages";
 import { durationText } from "@sluice/stages/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import { KIND_WORDS, textsOfKind } from "../kinds/compile.ts";
 import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
 import type { Finding } from "../read/shape.ts";
-import { edgesOf } from "../statewright/edges.ts";
-import type { StatewrightDocument, StatewrightState } from "../statewright/schema.ts";
+import { type Edge, edgesOf } from "../statewright/edges.ts";
+import type { StatewrightDocument, StatewrightGuard, StatewrightState } from "../statewright/schema.ts";
 import type { AuthoredRules } from "./allow.ts";
 import { isCovered, readsBeyond } from "./covers.ts";
 
@@ -26,6 +26,7 @@ const MOST_TURNS = 50;
 /** The findings about a document. `now` is in epoch milliseconds; paths are in the spelling of the schema. */
 export function authoredFindings(document: StatewrightDocument, rules: AuthoredRules, now: number): readonly Finding[] {
   const { states = {} } = document;
+  const guards = new Map(Object.entries(document.guards ?? {}));
   const found: Finding[] = [];
   for (const field of Object.keys(document))
     if (!DOCUMENT_FIELDS.has(field)) found.push(error("authored-field", [field], `${quoted(field)} ${FORBIDDEN}.`));
@@ -42,7 +43,7 @@ export function authoredFindings(document: StatewrightDocument, rules: AuthoredR
     const path = ["states", name];
     found.push(...nameFindings(name, path), ...stateFindings(state, path, rules, now));
     for (const edge of edgesOf(name, state)) {
-      found.push(...nameFindings(edge.event, edge.path));
+      found.push(...nameFindings(edge.event, edge.path), ...answerFindings(state, edge, guards));
       if (typeof edge.action === "string" || "target" in edge.action) continue;
       const what = "invoke" in edge.action ? "invoke" : "fork";
       found.push(error("authored-field", [...edge.path, what], `${quoted(what)} ${FORBIDDEN}.`));
@@ -237,6 +238,26 @@ function deadlineFindings(
   if (read?.ok !== true || read.ms >= floorMs) return [];
   const message = `A person has at least ${durationText(floorMs)} to answer.`;
   return [error("authored-schedule", [...path, "deadline"], message)];
+}
+
+/** A condition on an answer that no one can give looks like the one that is meant, and lets all answers pass. */
+function answerFindings(
+  { human }: StatewrightState,
+  { on, guards: named }: Edge,
+  guards: ReadonlyMap<string, StatewrightGuard>,
+): readonly Finding[] {
+  const answers = field(human?.answer, "enum");
+  if (on !== "success" || !Array.isArray(answers)) return [];
+  return named.flatMap(({ name, path }) => {
+    const { field: asked, op, value = null } = guards.get(name) ?? {};
+    if (asked !== "output") return [];
+    const values = op === "eq" || op === "neq" ? [value] : op === "in" && Array.isArray(value) ? value : [];
+    const other = values.find((one: Json) => !answers.some((answer: Json) => isSameJson(answer, one)));
+    if (other === undefined) return [];
+    const known = answers.map((answer: Json) => JSON.stringify(answer));
+    const message = `${visibleJson(other)} is no answer to the question.`;
+    return [error("authored-answer", path, message, oneOf(known, "no answer fits"))];
+  });
 }
 
 /** A regular expression can take longer than any run, and nothing stops it. */

@@ -99,8 +99,13 @@ function givenBy(result: GuardScope["result"]): Json {
 
 /** A condition as people read it. Names that could be taken for a part of another condition are quoted. */
 export function conditionWords({ field, op, value }: OperatorCondition): string {
-  const operand = op === "exists" || op === "not_exists" ? "" : ` ${shown(value ?? null)}`;
-  return `${/^[\p{L}\p{N}_.$-]+$/u.test(field) ? field : JSON.stringify(field)} ${OPERATORS[op]}${operand}`;
+  const name = /^[\p{L}\p{N}_.$-]+$/u.test(field) ? field : JSON.stringify(field);
+  return `${name} ${comparisonWords(op, shown(value ?? null))}`;
+}
+
+/** What an operator asks of a field. `operand` is the value that it compares with, as people read it. */
+export function comparisonWords(op: GuardOperator, operand: string): string {
+  return op === "exists" || op === "not_exists" ? OPERATORS[op] : `${OPERATORS[op]} ${operand}`;
 }
 
 /** The guards as one that fires if all do. The first that does not gives the reason. */

@@ -76,6 +76,7 @@ export const RULES: Readonly<Record<string, string>> = {
   "authored-schedule": "A pipeline that a model writes sleeps no shorter than is allowed.",
   "authored-model": "A pipeline that a model writes names only allowed models.",
   "authored-pipeline": "A pipeline that a model writes runs only allowed pipelines.",
+  "authored-answer": "A condition of a pipeline that a model writes compares an answer with one that can be given.",
   "authored-size": "A pipeline that a model writes is small enough to be read.",
   definition: "The compiled pipeline is valid.",
 };
