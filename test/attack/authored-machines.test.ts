@@ -532,13 +532,27 @@ describe("the request that a person reads", () => {
     expect(question).toContain(`    success[0] if "if" (${words}) -> "done"\n`);
   });
 
-  test("names the model of an agent", async () => {
+  test("names the model and the limits of an agent", async () => {
+    const limits = { turn_cap: 3, max_iterations: 2, max_edit_lines: 5, max_files_per_state: 1 };
     const { asked } = await write(
-      [agent({ model: "expensive" })],
+      [agent({ instructions: "Go.", model: "expensive", ...limits, context_budget_bytes: 9 })],
       { allow: { tools: [], models: ["expensive"] } },
       { person: () => ({ kind: "value", value: "reject" }) },
     );
-    expect(String(asked[0]?.body.question)).toContain('- "a": an agent with no tools, by the model "expensive": ');
+    expect(String(asked[0]?.body.question)).toContain(
+      '- "a": an agent with no tools: "Go." (turn_cap: 3; model: "expensive"; max_iterations: 2; max_edit_lines: 5; max_files_per_state: 1; context_budget_bytes: 9)\n',
+    );
+  });
+
+  test.each([
+    [{ for: "1h" }, "sleeps for 1h"],
+    [{ for: `15${"\n".repeat(40)}m` }, "sleeps for 15m"],
+    [{ for: 900_000.4 }, "sleeps for 15m"],
+    [{ until: 1_799_999_999_999 }, "sleeps until 2027-01-15T07:59:59.999Z"],
+    [{ until: "\n1799999999999 " }, "sleeps until 2027-01-15T07:59:59.999Z"],
+    [{ until: "2027-01-31T09:00:00+01:00" }, "sleeps until 2027-01-31T08:00:00.000Z"],
+  ])("says when a timer ends, however its document writes it: %j", async (timer, words) => {
+    expect(await questionOf(of({ timer, on }))).toContain(`- "a": ${words}\n`);
   });
 
   test("shows the whole condition of a way", async () => {

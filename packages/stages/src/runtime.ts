@@ -7,6 +7,7 @@ export { recordedEntries } from "./history/transcript.ts";
 export { durationText } from "./kinds/duration.ts";
 export { cancelled, completed, failed } from "./kinds/kind-common.ts";
 export { stepsOf } from "./kinds/steps-state.ts";
+export { readPointInTime } from "./kinds/timer.ts";
 export { DEFAULT_MODELS, DEFAULT_MODELS_DATE } from "./models/default-model.ts";
 export { modelFacts } from "./models/pricing/prices.ts";
 export { readHttpAddress } from "./models/providers/http-url.ts";

@@ -133,7 +133,8 @@ const NUMBER = /^\d{1,16}$/;
 /** A date, or a date and a time with its offset: without one, it would mean another time in another process. */
 const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
 
-function readPointInTime(value: unknown): PointInTime {
+/** Reads the time of a timer, from a value of any type, since files hold whatever their author wrote. */
+export function readPointInTime(value: unknown): PointInTime {
   const wanted =
     "must be a time in epoch milliseconds, or an ISO 8601 time with its offset such as 2027-01-31T09:00:00Z";
   const text = typeof value === "string" ? value.trim() : undefined;

@@ -2,12 +2,14 @@
 // All other words are Sluice's, so that no name and no text reads as a condition, an approval or a setting.
 
 import type { Guard, Json, JsonObject, PipelineSpec, StateSpec } from "@sluice/core";
-import { shortened, visibleJson } from "@sluice/core/runtime";
-import { durationText } from "@sluice/stages/runtime";
+import { createReport, shortened, visibleJson } from "@sluice/core/runtime";
+import { parseDuration } from "@sluice/stages";
+import { durationText, readPointInTime } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
 import { ANY_EVENT, type Move, moveTable, moveWords } from "../check/moves.ts";
 import { comparisonWords, conditionsOf } from "../expressions/guard.ts";
 import { kindOfState, type WrittenNames, writeKind } from "../kinds/write.ts";
+import { writeState } from "../statewright/write-state.ts";
 
 /** Characters of a text that the model wrote. What a state may do is never cut. */
 const LONGEST_TEXT = 160;
@@ -38,7 +40,7 @@ export function pipelineWords(spec: PipelineSpec): string {
       const approval = move.row.approval === undefined ? "" : ", with approval";
       return `    ${wayOf(move)}${condition} -> ${to}${approval}`;
     });
-    return [`- ${quotedName(id)}: ${doing(state, names)}`, ...ways].join("\n");
+    return [`- ${quotedName(id)}: ${doing(id, state, names)}`, ...ways].join("\n");
   });
   const ends = [...spec.states].flatMap(([id, { final }]) =>
     final === undefined ? [] : [`${quotedName(id)} (${final.outcome})`],
@@ -74,22 +76,25 @@ function conditionOf(guard: Guard): string {
 }
 
 /** What a state does. */
-function doing(state: StateSpec, names: WrittenNames): string {
+function doing(id: string, state: StateSpec, names: WrittenNames): string {
   const kind = kindOfState(state);
   if (kind === undefined) {
-    const { prompt, model } = state.parts ?? {};
+    const named = { id, name: names.states.get(id) ?? id, state };
+    const fields = writeState(createReport(), id, named, names);
     const tools = toolsOf(state);
-    const by = typeof model === "string" ? `, by the model ${visibleJson(model)}` : "";
-    const text = typeof prompt === "object" && "data" in prompt ? prompt.data : "";
-    return `an agent with ${tools.length === 0 ? "no tools" : tools.join(", ")}${by}: ${textOf(text)}`;
+    const settings = otherFields(fields, "allowed_tools", "instructions");
+    return `an agent with ${tools.length === 0 ? "no tools" : tools.join(", ")}: ${textOf(fields.instructions)}${settings}`;
   }
   const fields = writeKind(kind, state, names);
   switch (kind) {
     case "script":
     case "poll":
       return `runs ${commandOf(state, names).join("; ")}${otherFields(fields, "command", "stdin", "sandbox")}`;
-    case "timer":
-      return fields.for === undefined ? `sleeps until ${textOf(fields.until)}` : `sleeps for ${textOf(fields.for)}`;
+    case "timer": {
+      const [length, until] = [parseDuration(fields.for), readPointInTime(fields.until)];
+      if (length.ok) return `sleeps for ${durationText(length.ms)}`;
+      return `sleeps until ${until.ok ? new Date(until.at).toISOString() : textOf(fields.until)}`;
+    }
     case "human":
       return `asks a person: ${textOf(fields.question)}${otherFields(fields, "question")}`;
     case "pipeline": {

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { field, type Json } from "@sluice/core";
 import { isSameJson, shortened, visibleJson } from "@sluice/core/runtime";
 import { parseDuration } from "@sluice/stages";
-import { durationText } from "@sluice/stages/runtime";
+import { durationText, readPointInTime } from "@sluice/stages/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import { KIND_WORDS, textsOfKind } from "../kinds/compile.ts";
 import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
@@ -223,9 +223,9 @@ function timerFindings(
   const at = [...path, "until"];
   if (typeof until === "string" && until.includes("{{"))
     return [error("authored-schedule", at, "The time of a timer is fixed, so it holds no template.")];
-  const time = typeof until === "number" ? until : /^\d+$/u.test(until.trim()) ? Number(until) : Date.parse(until);
-  if (time >= now + floorMs) return [];
-  const message = Number.isNaN(time) ? "This is not a time." : `A timer wakes ${least} from now at the earliest.`;
+  const read = readPointInTime(until);
+  if (read.ok && read.at >= now + floorMs) return [];
+  const message = read.ok ? `A timer wakes ${least} from now at the earliest.` : "This is not a time.";
   return [error("authored-schedule", at, message, `it is ${new Date(now).toISOString()} now`)];
 }
 
