@@ -87,6 +87,16 @@ describe("a card says", () => {
     );
   });
 
+  test("every blank of a question, at every width", () => {
+    const blanks = [" ", "  ", "   ", " ".repeat(66)];
+    const asked = blanks.map((blank) => question({ enum: ["run"] }, `if "refused" (output equals "no${blank}thanks")`));
+    for (let width = 20; width <= 140; width += 1) {
+      const shown = asked.map((request) => text(bodyOf(request, {}, width)));
+      expect([width, new Set(shown).size]).toEqual([width, blanks.length]);
+      for (const one of shown) expect(one).not.toMatch(/ $/mu);
+    }
+  });
+
   test("choices by their values, with a mark at what is selected and words for yes and no", () => {
     const at = deskOf(question({ type: "boolean" }));
     expect(text(drawn(at).lines)).not.toContain("❯");

@@ -136,7 +136,8 @@ function questionLines({ body }: OpenRequest, width: number): readonly Line[] {
   const deadline =
     typeof until === "number" ? sentence(`It can be answered until ${moment(until)}.`, width, "dim") : [];
   return [
-    ...quoted(headAndTail(text, MOST_SHOWN), width),
+    // Verbatim, since an answer may decide what runs.
+    ...verbatim(headAndTail(text, MOST_SHOWN), width),
     ...longChoices(answer, width),
     ...fieldsOf(answer, width),
     ...deadline,
