@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { ClientCapabilities } from "@agentclientprotocol/sdk";
 import { type Answer, isJson, isJsonObject, type Json, type PersonRequest } from "@sluice/core";
 import { expect, test } from "vitest";
 import { clientInteractor } from "../../packages/gateway/src/acp/ask-client.ts";
@@ -17,7 +18,7 @@ interface Sent {
 }
 
 /** An editor that chooses this option of every request. */
-function editor(optionId: string, cwd = "/w") {
+function editor(optionId: string, cwd = "/w", capabilities: ClientCapabilities = {}) {
   const sent: Sent[] = [];
   const client = {
     request: (_method: unknown, given: unknown) => {
@@ -27,9 +28,9 @@ function editor(optionId: string, cwd = "/w") {
       sent.push({
         toolCall,
         options: options.map((option: Json) => (isJsonObject(option) ? String(option.optionId) : "")),
-        text: shownIn(toolCall),
+        text: typeof params.message === "string" ? params.message : shownIn(toolCall),
       });
-      return Promise.resolve({ outcome: { outcome: "selected", optionId } });
+      return Promise.resolve({ outcome: { outcome: "selected", optionId }, action: "decline" });
     },
   };
   const interactor = clientInteractor({
@@ -37,7 +38,7 @@ function editor(optionId: string, cwd = "/w") {
     cwd,
     // The client of the protocol has one function with a type for each method.
     client: Object.assign(Object.create(null), client),
-    capabilities: () => undefined,
+    capabilities: () => capabilities,
     name: "editor",
     gone: new AbortController().signal,
     flush: () => Promise.resolve(),
@@ -96,8 +97,17 @@ function grant(input: Json): PersonRequest {
   return { kind: "grantStageTool", runId: "r1", requestId: "x", digest: "d", openedAt: 0, body };
 }
 
-async function asked(request: PersonRequest, optionId = "allow"): Promise<{ sent: Sent; answer: Answer | undefined }> {
-  const { interactor, sent } = editor(optionId);
+function question(text: string): PersonRequest {
+  const body = { question: text, answer: { enum: ["run", "reject"] } };
+  return { kind: "humanState", runId: "r1", requestId: "x", digest: "d", openedAt: 0, body };
+}
+
+async function asked(
+  request: PersonRequest,
+  optionId = "allow",
+  capabilities: ClientCapabilities = {},
+): Promise<{ sent: Sent; answer: Answer | undefined }> {
+  const { interactor, sent } = editor(optionId, "/w", capabilities);
   const answer = await interactor.answer(request, new AbortController().signal);
   const [first] = sent;
   if (first === undefined) throw new Error("nothing was asked");
@@ -116,8 +126,22 @@ test("a call that is too long to be shown whole can only be denied", async () =>
   expect(answer).toMatchObject({ kind: "deny" });
 });
 
-test("no text of a call leaves the block of code in which an editor shows it", async () => {
-  const { sent } = await asked(grant({ command: "ls\n````\n<!--\n```\nrm -rf src\n-->" }));
+test("a question that is too long to be shown whole is not asked", async () => {
+  for (const capabilities of [{}, { elicitation: { form: {} } }]) {
+    const { interactor, sent } = editor("choice-0", "/w", capabilities);
+    const answer = await interactor.answer(question(`${"x".repeat(100_000)} Run it?`), new AbortController().signal);
+    expect(sent).toEqual([]);
+    expect(answer).toMatchObject({ kind: "deny", reason: expect.stringContaining("too long to be shown whole") });
+  }
+});
+
+const BREAKING = "ls\n````\n<!--\n```\nrm -rf src\n-->";
+test.each<readonly [what: string, request: PersonRequest, capabilities: ClientCapabilities]>([
+  ["a call", grant({ command: BREAKING }), {}],
+  ["a question", question(BREAKING), {}],
+  ["a question in a form", question(BREAKING), { elicitation: { form: {} } }],
+])("no text of %s leaves the block of code in which an editor shows it", async (_what, request, capabilities) => {
+  const { sent } = await asked(request, "deny", capabilities);
   const [fence = "", ...rows] = sent.text.split("\n");
   expect(fence).toMatch(/^`{5,}text/);
   expect(rows.at(-1)).toBe(fence.replace(/text.*/, ""));

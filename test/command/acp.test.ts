@@ -195,8 +195,8 @@ describe("questions", () => {
     });
     expect(await editor.prompt(await editor.session(), "x")).toBe("end_turn");
     expect(editor.questions).toHaveLength(2);
-    expect(editor.questions[0]).toMatchObject({ mode: "form", message: "Which colour?" });
-    expect(editor.questions[1]?.message).toMatch(/^Which colour\?\n\n./);
+    expect(editor.questions[0]).toMatchObject({ mode: "form", message: expect.stringMatching(/Which colour\?\n```$/) });
+    expect(editor.questions[1]?.message).toMatch(/Which colour\?\n```\n\n./);
     expect(JSON.stringify(editor.updates)).toContain("blue");
   });
 

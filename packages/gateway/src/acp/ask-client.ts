@@ -48,6 +48,7 @@ const MOST_SHOWN = 100_000;
 const CARD_COLUMNS = 100;
 /** More choices are asked for as text. */
 const MOST_CHOICES = 12;
+const ELSEWHERE = "answer with sluice answer in a run of sluice run --wait";
 
 /** An interactor that asks the client of a session. */
 export function clientInteractor(asker: ClientAsker): Interactor {
@@ -151,17 +152,15 @@ function wholeText(request: PersonRequest): string | undefined {
 }
 
 async function askValue(request: PersonRequest, signal: AbortSignal, asker: ClientAsker): Promise<Answer> {
+  const text = wholeText(request);
+  if (text === undefined)
+    return { kind: "deny", reason: `the question is too long to be shown whole in the editor; ${ELSEWHERE}` };
   const schema = field(request.body, "answer");
   const form = asker.capabilities()?.elicitation?.form;
-  if (form !== undefined && form !== null) return await askForm(request, schema, signal, asker);
+  if (form !== undefined && form !== null) return await askForm(request, text, signal, asker);
   const choices = choicesOf(schema);
   if (choices === undefined)
-    return {
-      kind: "deny",
-      reason:
-        "the client cannot ask questions (it lacks elicitation); answer with sluice answer in a run of sluice run --wait",
-    };
-  const question = visible(textAt(request.body, "question"));
+    return { kind: "deny", reason: `the client cannot ask questions (it lacks elicitation); ${ELSEWHERE}` };
   const options: PermissionOption[] = [
     ...choices.map((choice, index) => ({
       optionId: `${CHOICE}${index}`,
@@ -172,10 +171,10 @@ async function askValue(request: PersonRequest, signal: AbortSignal, asker: Clie
   ];
   const toolCall: ToolCallUpdate = {
     toolCallId: toolCallId(request.runId, request.requestId),
-    title: question.replaceAll("\n", " "),
+    title: visible(textAt(request.body, "question")).replaceAll("\n", " "),
     kind: "think",
     status: "pending",
-    content: [textContent(question)],
+    content: [textContent(text)],
   };
   const chosen = await choose(toolCall, options, signal, asker);
   const index = choices.findIndex((_, at) => chosen === `${CHOICE}${at}`);
@@ -192,12 +191,11 @@ function choicesOf(schema: Json | undefined): readonly Json[] | undefined {
 
 async function askForm(
   request: PersonRequest,
-  schema: Json | undefined,
+  text: string,
   signal: AbortSignal,
   { client, sessionId }: ClientAsker,
 ): Promise<Answer> {
-  const question = visible(textAt(request.body, "question"));
-  const form = formOf(schema);
+  const form = formOf(field(request.body, "answer"));
   let fault = "";
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const response = await client.request(
@@ -206,7 +204,7 @@ async function askForm(
         mode: "form",
         sessionId,
         toolCallId: toolCallId(request.runId, request.requestId),
-        message: fault === "" ? question : `${question}\n\n${fault}`,
+        message: fault === "" ? text : `${text}\n\n${fault}`,
         requestedSchema: form.schema,
       },
       { cancellationSignal: signal, stopWaitingOnCancel: true },
