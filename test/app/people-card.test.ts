@@ -87,6 +87,14 @@ describe("a card says", () => {
     );
   });
 
+  test("at each answer how many lines were not shown, as at an approval", () => {
+    const at = deskOf();
+    at.ask([question({ enum: ["run", "reject"] }, "line\n".repeat(40))]);
+    const shown = text(drawn(at, 80, 16).lines);
+    expect(shown).toMatch(/answer: run · \d+ lines not shown\n▌ {3}answer: reject · \d+ lines not shown\n/);
+    expect(shown).toMatch(/Decline to answer\n/);
+  });
+
   test("every blank of a question, at every width", () => {
     const blanks = [" ", "  ", "   ", " ".repeat(66)];
     const asked = blanks.map((blank) => question({ enum: ["run"] }, `if "refused" (output equals "no${blank}thanks")`));

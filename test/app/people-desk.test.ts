@@ -149,9 +149,12 @@ describe("a focused card", () => {
     expect(at.up?.open.focused).toBe(false);
   });
 
-  test("does not approve what was not shown to its end", () => {
+  test.each([
+    ["approve a call", rm, ["tab", "up"], { kind: "approve" }],
+    ["choose an answer", question({ enum: ["run", "reject"] }), ["tab", "down"], { kind: "value", value: "run" }],
+  ] as const)("does not %s that was not shown to its end", (_what, request, keys, answer) => {
     const at = deskOf();
-    at.ask([rm]);
+    at.ask([request]);
     const shown = (from: number, to: number): void => {
       at.show(at.up?.card.key ?? "", { from, to, lines: 30 });
     };
@@ -159,7 +162,7 @@ describe("a focused card", () => {
       at.pressUndrawn(key(name), 500);
     };
     shown(0, 10);
-    for (const name of ["tab", "up", "enter"] as const) press(name);
+    for (const name of [...keys, "enter"] as const) press(name);
     expect(at.sent).toEqual([]);
     expect(at.up?.open.hint).toContain("not all of it was shown");
     press("pageDown");
@@ -171,7 +174,22 @@ describe("a focused card", () => {
     expect(at.up?.open.scroll).toBe(20);
     shown(20, 30);
     press("enter");
-    expect(at.sent).toHaveLength(1);
+    expect(at.sent.map((one) => one.answer)).toEqual([answer]);
+  });
+
+  test("does not send a written answer to what was not shown to its end, but denies it", () => {
+    for (const [request, keys, sent] of [
+      [question({ type: "string" }), ["tab", "enter"], []],
+      [rm, ["tab", "down", "enter"], [{ kind: "deny", reason: "Yes." }]],
+    ] as const) {
+      const at = deskOf();
+      at.ask([request]);
+      at.show(at.up?.card.key ?? "", { from: 0, to: 10, lines: 30 });
+      for (const name of keys) at.pressUndrawn(key(name), 500);
+      at.pressUndrawn(typed("Yes."), 500);
+      at.pressUndrawn(ENTER, 500);
+      expect(at.sent.map(({ answer }) => answer)).toEqual(sent);
+    }
   });
 
   test("does not approve where no line of it has room", () => {

@@ -143,9 +143,8 @@ function choose(press: KeyPress): KeyUpdate {
   if (option === undefined) return changed(press, { hint: "select a choice with the arrow keys first" });
   switch (option.kind) {
     case "approve":
-      return approve(press);
     case "deny":
-      return answer(press, { kind: "deny" });
+      return answer(press, { kind: option.kind });
     case "value":
       return answer(press, { kind: "value", value: option.value });
     case "reason":
@@ -158,15 +157,6 @@ function choose(press: KeyPress): KeyUpdate {
   }
 }
 
-function approve(press: KeyPress): KeyUpdate {
-  const { card, open } = press;
-  const refused = refusalFor(card, { kind: "approve" });
-  if (refused !== undefined) return changed(press, { hint: refused });
-  if (open.lines === 0 || open.seen < open.lines)
-    return changed(press, { hint: "not all of it was shown: PageDown reads on, End jumps to the end" });
-  return answer(press, { kind: "approve" });
-}
-
 /** Every answer without text goes through here. */
 function answer(press: KeyPress, given: Answer): KeyUpdate {
   if (press.idle < QUIET_MS)
@@ -174,10 +164,13 @@ function answer(press: KeyPress, given: Answer): KeyUpdate {
   return send(press, given);
 }
 
+/** What is approved or answered has to have been on the screen as a whole. */
 function send(press: KeyPress, given: Answer): KeyUpdate {
-  const { stack, card } = press;
+  const { stack, card, open } = press;
   const refused = refusalFor(card, given);
   if (refused !== undefined) return changed(press, { hint: refused });
+  if (given.kind !== "deny" && (open.lines === 0 || open.seen < open.lines))
+    return changed(press, { hint: "not all of it was shown: PageDown reads on, End jumps to the end" });
   return { ...sendAnswer(stack, card, given), handled: !card.sending };
 }
 

@@ -202,7 +202,8 @@ function optionLines(
   return options.slice(from, from + rows).map((option, at): Line => {
     const chosen = from + at === selected;
     const style: Style = chosen && focused ? "selected" : focused ? "plain" : "dim";
-    const more = option.kind === "approve" ? approvalNote(card, unseen, columns < ROOMY) : "";
+    const decides = option.kind === "approve" || option.kind === "value" || option.kind === "write";
+    const more = decides ? decisionNote(card, unseen, columns < ROOMY) : "";
     const note: Line = more === "" ? [] : [{ text: more, style: "notice" }];
     const label =
       option.kind === "value"
@@ -212,7 +213,8 @@ function optionLines(
   });
 }
 
-function approvalNote({ fault }: Card, unseen: number, short: boolean): string {
+/** Why an approval or an answer would not be sent yet. */
+function decisionNote({ fault }: Card, unseen: number, short: boolean): string {
   if (fault !== undefined) return ` · not here: ${fault}`;
   if (short && unseen > 0) return ` · ${unseen} not shown`;
   return unseen > 0 ? ` · ${unseen} ${unseen === 1 ? "line" : "lines"} not shown` : "";
