@@ -183,6 +183,20 @@ describe("tools that are wider than those of the author", () => {
     await refusedWith(of({ ...state, on }));
   });
 
+  test.each([
+    ["$ref", { $ref: "#/$defs/a", $defs: { a: { type: "string" } } }],
+    ["$dynamicRef", { anyOf: [{ $dynamicRef: "#a" }] }],
+    ["$recursiveRef", { items: { $recursiveRef: "#" } }],
+  ])("%s in the schema of an answer", async (name, answer) => {
+    const feedback = await refusedWith(of({ human: { question: "Go?", answer }, on }));
+    expect(feedback).toContain(`${name}\\" is not part of what a model may write`);
+  });
+
+  test("but a property may have the name of a reference", async () => {
+    const answer = { type: "object", properties: { $ref: { type: "string" }, pattern: { type: "string" } } };
+    expect(await runs(of({ human: { question: "Go?", answer }, on }))).toBe(true);
+  });
+
   describe("a condition on an answer that no one can give", () => {
     const asking = (condition: object) => ({
       ...of({

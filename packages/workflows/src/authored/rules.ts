@@ -119,7 +119,7 @@ function kindFindings(given: KindState, path: DocumentPath, rules: AuthoredRules
     case "poll":
       return [
         ...commandFindings(given, path, rules),
-        ...patternFindings(given.fields.output, [...path, "output"]),
+        ...schemaFindings(given.fields.output, [...path, "output"]),
         ...(given.kind === "poll" ? pollFindings(given, path, rules) : []),
       ];
     case "timer":
@@ -134,7 +134,7 @@ function kindFindings(given: KindState, path: DocumentPath, rules: AuthoredRules
     case "router":
       return [...modelFindings(given.fields.model, [...path, "model"], rules), ...tryFindings(given, path)];
     case "human":
-      return [...deadlineFindings(given, path, rules), ...patternFindings(given.fields.answer, [...path, "answer"])];
+      return [...deadlineFindings(given, path, rules), ...schemaFindings(given.fields.answer, [...path, "answer"])];
   }
 }
 
@@ -260,14 +260,17 @@ function answerFindings(
   });
 }
 
-/** A regular expression can take longer than any run, and nothing stops it. */
-function patternFindings(schema: Json | undefined, path: DocumentPath): readonly Finding[] {
+/** Keywords of regular expressions, and of references, whose checks can double with each of them. */
+const UNBOUNDED: ReadonlySet<string> = new Set(["pattern", "$ref", "$dynamicRef", "$recursiveRef"]);
+
+/** Checking a regular expression or references can take longer than any run, and nothing stops it. */
+function schemaFindings(schema: Json | undefined, path: DocumentPath): readonly Finding[] {
   if (schema === undefined || schema === null || typeof schema !== "object") return [];
   return Object.entries(schema).flatMap(([key, value]: [string, Json]): readonly Finding[] => {
     const at = [...path, Array.isArray(schema) ? Number(key) : key];
-    const isPattern = (key === "pattern" && typeof value === "string") || key === "patternProperties";
-    if (isPattern) return [error("authored-field", at, `${quoted(key)} ${FORBIDDEN}.`)];
-    return patternFindings(value, at);
+    const isUnbounded = (UNBOUNDED.has(key) && typeof value === "string") || key === "patternProperties";
+    if (isUnbounded) return [error("authored-field", at, `${quoted(key)} ${FORBIDDEN}.`)];
+    return schemaFindings(value, at);
   });
 }
 
