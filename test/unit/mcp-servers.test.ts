@@ -203,6 +203,21 @@ describe("what a session knows of its tools holds", () => {
     expect(output).toMatchObject(["called act", "called act", { code: "tool_changed" }]);
   });
 
+  test.each([
+    ["turns-while-listed", "tool_changed"],
+    ["turns-at-each-list", "server_unavailable"],
+  ])("also when it changes while its list is read (%s)", async (way, code) => {
+    const clock = handClock();
+    const bad = misbehaving(way);
+    const calls = async (call: Call): Promise<readonly Json[]> => {
+      clock.turn(60_000);
+      return [await call(act)];
+    };
+    const { output } = await useServers({ bad: bad.config }, calls, { clock });
+    expect(output).toMatchObject([{ code }]);
+    expect(bad.noted().filter((line) => line.startsWith("call act"))).toEqual([]);
+  });
+
   test("of calls side by side none slips past the look", async () => {
     const bad = misbehaving("changes-text", { reads: ["*"] });
     const { output } = await useServers({ bad: bad.config }, async (call, { calls }) => {

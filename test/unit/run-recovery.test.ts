@@ -4,6 +4,7 @@ import {
   done,
   fanOut,
   forEach,
+  invoke,
   type Json,
   type Pipeline,
   pipeline,
@@ -333,6 +334,17 @@ function dyingAt(store: JournalStore, isUnwritten: (runId: string, stepId: strin
   };
 }
 
+/** A store that cannot create one child. */
+function fullAt(store: JournalStore, child: string): JournalStore {
+  return {
+    ...store,
+    create: (seed, commit) => {
+      if (seed.runId.endsWith(child)) throw new SluiceError("Host", "store_io", "the disk is full");
+      return store.create(seed, commit);
+    },
+  };
+}
+
 /** A store that takes a while to read the records of the second branch. */
 function slowOfSecond(store: JournalStore, reads = (): void => undefined): JournalStore {
   return {
@@ -404,15 +416,7 @@ test("a sibling that had not begun and is gone starts none of the others, and th
     initial: "start",
     next: { start: () => to("first"), first: () => to("end"), end: () => done(null) },
   });
-  const store = memory.connect();
-  const full: JournalStore = {
-    ...store,
-    create: (seed, commit) => {
-      if (seed.runId.endsWith("/second")) throw new SluiceError("Host", "store_io", "the disk is full");
-      return store.create(seed, commit);
-    },
-  };
-  const run = life(full).start(both, {});
+  const run = life(fullAt(memory.connect(), "/second")).start(both, {});
   await expect(run).rejects.toMatchObject({ code: "store_io" });
   worked.length = 0;
   const next = life();
@@ -423,6 +427,39 @@ test("a sibling that had not begun and is gone starts none of the others, and th
   });
   expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
   expect(await next.resume(both, run.runId)).toMatchObject({ status: "completed" });
+});
+
+test("a pipeline that was invoked, had not begun and is gone leaves the run as it was", async () => {
+  const { memory, life } = scene(4);
+  const suite = pipeline({
+    id: "suite",
+    input,
+    stages: { unit: work() },
+    initial: "unit",
+    next: { unit: () => done(null) },
+  });
+  const going = (hasSuite: boolean) =>
+    pipeline({
+      id: "going",
+      input,
+      pipelines: hasSuite ? { suite } : {},
+      stages: { start: work(), end: work() },
+      initial: "start",
+      transitions: [
+        { from: "start", on: "success", to: hasSuite ? invoke("suite", { key: "suite", onComplete: "end" }) : "end" },
+        { from: "end", on: "success", to: { stages: [], execution: "sequential" } },
+      ],
+    });
+  const run = life(fullAt(memory.connect(), "/suite")).start(going(true), {});
+  await expect(run).rejects.toMatchObject({ code: "store_io" });
+  const next = life();
+  const before = await recorded(next, run.runId);
+  await expect(next.resume(going(false), run.runId, { allowChanged: true })).rejects.toMatchObject({
+    code: "state_unknown",
+    detail: { states: ["suite"] },
+  });
+  expect(await recorded(next, run.runId)).toEqual(before);
+  expect(await next.resume(going(true), run.runId)).toMatchObject({ status: "completed" });
 });
 
 test("a branch whose next step is a fan-out starts none of its children before another one has read its records", async () => {

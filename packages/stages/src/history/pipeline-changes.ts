@@ -13,6 +13,7 @@ import {
   isSameJson,
   type PipelineParts,
   parseAttemptStep,
+  parseStepId,
   parseStoredJson,
   partChanges,
   pipelineParts,
@@ -277,9 +278,9 @@ function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
 function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
   const own = withoutMade(journals);
   const entered = own.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? []));
-  const states = pipelinesWithin(spec).flatMap((one) => [...one.states.keys()]);
+  const names = pipelinesWithin(spec).flatMap((one) => [...one.states.keys(), ...one.pipelines.keys()]);
   // An event may have a name masked.
-  const known = new Set([...states, ...states.map(redactText)]);
+  const known = new Set([...names, ...names.map(redactText)]);
   const removed = new Set([...entered, ...begunIn(own)].filter((state) => !known.has(state)));
   if (removed.size === 0) return;
   throw new SluiceError(
@@ -290,15 +291,19 @@ function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readon
   );
 }
 
-/** The states of the fan-outs that have not joined, whose children may not have begun. */
+/** The states and pipelines of the fan-outs that have not joined, whose children may not have begun. */
 function begunIn(journals: readonly RunJournal[]): readonly string[] {
   return journals.flatMap(({ runId, records }) => {
     const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
-    const open = records.filter(({ phase, ordinal }) => phase === "open" && !joined.has(ordinal));
+    const open = records.filter(
+      ({ phase, ordinal, stepId }) => phase === "open" && !joined.has(ordinal) && parseStepId(stepId).kind === "fanOut",
+    );
     const started = open.flatMap((record) => readEvents(runId, record)).filter(({ type }) => type === "fanOut.started");
     return started.flatMap(({ data: { list, children, siblings } }): readonly string[] => {
       if (typeof list === "string") return [list];
-      const named = Array.isArray(children) ? children.map((child: Json) => field(child, "state")) : siblings;
+      const named = Array.isArray(children)
+        ? children.map((child: Json) => field(child, "state") ?? field(child, "pipeline"))
+        : siblings;
       return Array.isArray(named) ? named.filter((name: Json | undefined) => typeof name === "string") : [];
     });
   });

@@ -48,6 +48,9 @@ export function createServer(options: LinkOptions): McpServer {
   };
 }
 
+/** Lists before a call, of a server that announces a change during each. */
+const MOST_LISTS = 5;
+
 /** The tools of a server's first list. They are called only as long as later lists have them unchanged. */
 async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"]): Promise<readonly Tool[]> {
   const { settings, clock, onFault } = options;
@@ -68,11 +71,16 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
   /** How tools changed, by the server's names. A changed tool stays changed. */
   const changed = new Map<string, string>();
   const compare = async (connection: Connection): Promise<void> => {
-    for (const [own, how] of differences(tools, await list(connection))) {
-      if (changed.has(own)) continue;
-      changed.set(own, how);
-      onFault(`its tool ${JSON.stringify(own)} ${how} during this session and is no longer called`);
+    for (let lists = 0; lists < MOST_LISTS; lists += 1) {
+      for (const [own, how] of differences(tools, await list(connection))) {
+        if (changed.has(own)) continue;
+        changed.set(own, how);
+        onFault(`its tool ${JSON.stringify(own)} ${how} during this session and is no longer called`);
+      }
+      // A change that was announced meanwhile may be about a part of the list that was read before.
+      if (!connection.transport.isStale) return;
     }
+    throw new Error(`it announced a change of its tools during each of ${MOST_LISTS} lists`);
   };
   let comparing: Promise<void> | undefined;
   /** Compares the tools if the list may have changed. Concurrent callers await the same comparison, so none skips it. */
