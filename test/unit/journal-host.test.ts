@@ -1,5 +1,5 @@
 import { isSluiceError, type RunHost } from "@sluice/core";
-import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
+import { createHost, createMemoryJournals, type JournalStore, verifyJournal } from "@sluice/core/host";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, completed, endOf, eventsOf, slowly, start, turns, waiting } from "../support/journal.ts";
@@ -145,4 +145,35 @@ test("a listener of a host is not notified after it leaves, nor of the close", a
   await host.close();
   await turns();
   expect(notified).toHaveLength(before);
+});
+
+test("a run that records faster than it is read is read as it was at one moment, and can be copied", async () => {
+  const store = createMemoryJournals().connect();
+  let isReading = false;
+  let next = Promise.withResolvers<boolean>();
+  const busy = changed(store, {
+    records: async (...given) => {
+      // Each reading comes after another record.
+      if (isReading) {
+        next.resolve(true);
+        next = Promise.withResolvers();
+        await turns();
+      }
+      return await store.records(...given);
+    },
+  });
+  const host = createHost(busy, { clock });
+  const task = await start(host, async (steps) => {
+    for (let step = 0; await next.promise; step += 1) await steps.run(`step${step}`, () => step);
+    return completed();
+  });
+  isReading = true;
+  const journals = await host.journal("r1");
+  expect(journals[0]?.records.length).toBeGreaterThan(1);
+  expect(verifyJournal(journals).faults).toEqual([]);
+  await host.copy({ of: "r1", runId: "r2", before: 2, started: [], forked: [] });
+  isReading = false;
+  next.resolve(false);
+  await endOf(task);
+  expect(verifyJournal(await host.journal("r2")).faults).toEqual([]);
 });

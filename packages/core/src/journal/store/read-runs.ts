@@ -128,10 +128,16 @@ export async function readJournal(store: JournalStore, runId: string): Promise<r
     const journals: RunJournal[] = [];
     for (const row of rows) journals.push(await journalOf(store, row));
     // A run that ended does not change; if it did, the audit must see it.
-    if (readings === READINGS || rows[0]?.end !== undefined) return journals;
+    if (rows[0]?.end !== undefined) return journals;
     const after = await rowsOfTree(store, runId);
     const same = after.length === rows.length && after.every(({ head }, index) => head === rows[index]?.head);
     if (same) return journals;
+    // It records faster than it is read: the rows are of one moment, and nothing but what came later follows what they count.
+    if (readings === READINGS)
+      return journals.map((journal, index) => ({
+        ...journal,
+        records: journal.records.slice(0, rows[index]?.records),
+      }));
     rows = after;
   }
 }
