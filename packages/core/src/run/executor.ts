@@ -166,7 +166,7 @@ export interface ActScope extends StatePlace {
   startsUnwalled(): void;
   readonly budget: Budget;
   readonly deadline: Deadline;
-  /** Aborts on cancel, when a person interrupts the execution, and when the handler of an interrupt does not return to it. */
+  /** Aborts on cancel, when a person interrupts the execution in a step or before its next one, and when the handler of an interrupt does not return to it. */
   readonly signal: AbortSignal;
   /** What the calls of this execution have used so far, in all its attempts, such as the number of `calls` that ran. */
   used(): CallUsage;
