@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as z3 } from "zod-v3";
@@ -123,6 +123,28 @@ test.each<readonly [string, Schema<unknown>]>([
   ],
 ])("a schema that %s has not said yes", async (_name, schema) => {
   expect(await issuesOf(schema, {})).toEqual(["$ the schema could not check this value: the database is gone"]);
+});
+
+test.each([
+  ["a rule", (ask: () => Promise<boolean>) => z.object({ at: z.string().refine(ask) })],
+  ["a transform", (ask: () => Promise<boolean>) => z.object({ at: z.string().transform(ask) })],
+  ["a rule in mini", (ask: () => Promise<boolean>) => mini.object({ at: mini.string().check(mini.refine(ask)) })],
+])("%s of a Zod schema that answers later is asked once, and its failure is an issue", async (_what, make) => {
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown): void => void unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  onTestFinished(() => void process.off("unhandledRejection", note));
+  let asked = 0;
+  const ask = async (): Promise<boolean> => {
+    asked += 1;
+    await Promise.resolve();
+    throw new Error("the service is down");
+  };
+  expect(await issuesOf(make(ask), { at: "x" })).toEqual([
+    "$ the schema could not check this value: the service is down",
+  ]);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([asked, unhandled]).toEqual([1, []]);
 });
 
 test("at most 20 issues are reported, and none of them is long", async () => {

@@ -1,3 +1,4 @@
+import type { ZodSafeParseResult } from "zod";
 import { digestOf } from "../base/canonical.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
 import {
@@ -10,7 +11,7 @@ import {
   toJsonValue,
 } from "../base/json.ts";
 import { failed, notJson, readableMessage, refused, type StandardIssue } from "./issues.ts";
-import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
+import { callsFunctions, compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
 import type { CompiledSchema, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
 import { checkOf } from "./shape.ts";
 
@@ -124,7 +125,12 @@ function compilePlain<T>(schema: object): CompiledSchema<T> {
 
 function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
   const standard = schema["~standard"];
-  const own = isZod(schema) ? describeZod(schema, "input") : standard.jsonSchema?.input(DRAFT);
+  let isLater = false;
+  const own = isZod(schema)
+    ? describeZod(schema, "input", (part) => {
+        isLater ||= callsFunctions(part);
+      })
+    : standard.jsonSchema?.input(DRAFT);
   if (own === undefined) {
     const vendor = standard.vendor ?? "this library";
     throw new Error(
@@ -132,6 +138,7 @@ function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
     );
   }
   const described = describe(own);
+  const later = isLater && parsesLater(schema) ? schema : undefined;
   return Object.freeze({
     ...described,
     accepted: () => acceptedBy(schema),
@@ -141,13 +148,28 @@ function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
         const input = toJsonValue(value);
         if (!input.ok) return notJson(input.fault);
         try {
-          const result = standard.validate(value === undefined ? undefined : input.value);
+          const given = value === undefined ? undefined : input.value;
+          const result = later === undefined ? standard.validate(given) : validateLater(later, given);
           return isPromiseLike(result) ? Promise.resolve(result).then(verdictOf, failed) : verdictOf(result);
         } catch (thrown) {
           return failed(thrown);
         }
       }),
   });
+}
+
+/** A Zod 4 schema that calls functions of its author. Its check by the standard calls them a first time and drops what they return. */
+interface LaterZod<T> extends Standard<T> {
+  safeParseAsync(value: unknown): Promise<ZodSafeParseResult<T>>;
+}
+
+function parsesLater<T>(schema: Standard<T>): schema is LaterZod<T> {
+  return "safeParseAsync" in schema && typeof schema.safeParseAsync === "function";
+}
+
+async function validateLater<T>(schema: LaterZod<T>, value: unknown): Promise<StandardResult<T>> {
+  const { success, data, error } = await schema.safeParseAsync(value);
+  return success ? { value: data } : { issues: error.issues };
 }
 
 function acceptedBy(schema: Standard<unknown>): JsonObject | undefined {

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type { Ajv as AjvInstance, ErrorObject, Options } from "ajv";
+import type { core } from "zod";
 import type { ZodSchema as Zod3Schema } from "zod/v3";
 import { field, type Json, type JsonObject } from "../base/json.ts";
 import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
@@ -125,20 +126,37 @@ function piecesOf(pointer: string, value: Json): readonly (string | number)[] {
 // Loaded on demand: Zod takes 80 ms, and current Zod 4 schemas describe themselves.
 
 type Side = "input" | "output";
+type ZodType = core.$ZodTypes;
+type ZodOptions = core.ToJSONSchemaParams;
 
 export function isZod(schema: object): boolean {
   return "_zod" in schema || isZod3(schema);
 }
 
-/** The draft-07 JSON Schema of a Zod 3 or Zod 4 schema's input or output. Throws Error if there is none. */
-export function describeZod(schema: object, io: Side): unknown {
+/**
+ * The draft-07 JSON Schema of a Zod 3 or Zod 4 schema's input or output. Throws Error if there is none. `visit` gets each schema in a
+ * Zod 4 schema.
+ */
+export function describeZod(schema: object, io: Side, visit?: (schema: ZodType) => void): unknown {
   if (isZod3(schema)) return describeZod3(schema, io);
-  const options = { target: "draft-7", io } as const;
+  const options: ZodOptions = {
+    target: "draft-7",
+    io,
+    ...(visit && { override: ({ zodSchema }) => visit(zodSchema) }),
+  };
   if ("toJSONSchema" in schema && typeof schema.toJSONSchema === "function") return schema.toJSONSchema(options);
   const zod: typeof import("zod") = require("zod");
   if (schema instanceof zod.core.$ZodType) return zod.toJSONSchema(schema, options);
   throw new Error("neither a Zod 3 nor a Zod 4 schema");
 }
+
+/** Whether a Zod 4 schema calls functions of its author by itself, which may answer later. */
+export function callsFunctions({ _zod: { def } }: ZodType): boolean {
+  return CALLING.has(def.type) || (def.checks ?? []).some((check) => check._zod.def.check === "custom");
+}
+
+/** A pipe may have a transform. */
+const CALLING: ReadonlySet<string> = new Set(["custom", "pipe", "transform"]);
 
 function isZod3(schema: object): schema is Zod3Schema {
   return !("_zod" in schema) && typeNameOf(schema) !== undefined;
