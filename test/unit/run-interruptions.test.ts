@@ -615,7 +615,7 @@ describe("an interruption that arrives while a record is appended", () => {
   );
 });
 
-test("while a branch ends what a person interrupted, no other one begins, though it gets a slot", async () => {
+test("while a branch ends what a person interrupted, twice, no other one begins, though it gets a slot", async () => {
   const begun: string[] = [];
   const { promise: slow, resolve: end } = Promise.withResolvers<void>();
   const branch = (name: string) =>
@@ -649,6 +649,8 @@ test("while a branch ends what a person interrupted, no other one begins, though
   await eventually(() => begun.length === 2);
   await quiet();
   void run.interrupt("wait");
+  await quiet();
+  void run.interrupt("now");
   await quiet();
   end();
   expect((await run).status).toBe("suspended");

@@ -77,7 +77,7 @@ export class Interruptions {
     return this.isUnderWay && this.#interrupted?.has(program) !== true;
   }
 
-  /** Resolves when nothing is held any more, or the tree stops. */
+  /** Resolves when nothing is held any more. */
   get over(): Promise<void> {
     this.#over ??= Promise.withResolvers();
     return this.#over.promise;

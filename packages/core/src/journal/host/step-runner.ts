@@ -103,6 +103,8 @@ export class ProgramRunner implements StepRunner {
   /** Whether the open step is executed: it is not read, and its result is not being appended. */
   #isWorking = false;
   #runsChildren = false;
+  /** Whether it waits before a step until what a person interrupted has ended: it has nothing to interrupt. */
+  #isHeld = false;
 
   constructor(run: ActiveRun) {
     this.#run = run;
@@ -271,7 +273,7 @@ export class ProgramRunner implements StepRunner {
   }
 
   get canBeInterrupted(): boolean {
-    return this.#listeners?.at(-1)?.listen !== undefined && !this.#runsChildren;
+    return this.#listeners?.at(-1)?.listen !== undefined && !this.#runsChildren && !this.#isHeld;
   }
 
   interruptible(listen: InterruptionListener | undefined): () => void {
@@ -283,9 +285,12 @@ export class ProgramRunner implements StepRunner {
     return () => {
       this.#listeners = this.#listeners?.filter((each) => each !== listener);
       if (listener.isCalled) control.continued();
-      // It came too late: what it was for has ended by itself.
-      if (this.#interruption !== undefined) tree.interruptions.rest(this);
+      const late = this.#interruption;
       this.#interruption = undefined;
+      if (late === undefined) return;
+      // A second one is part of the first. Otherwise it came too late: what it was for has ended by itself.
+      if (listener.isCalled) listen?.(late);
+      else tree.interruptions.rest(this);
     };
   }
 
@@ -477,10 +482,17 @@ export class ProgramRunner implements StepRunner {
   async #interruptionOver(): Promise<void> {
     const { control, tree } = this.#run;
     while (tree.interruptions.holds(this)) {
-      this.#isWorking = false;
-      await tree.interruptions.over;
+      this.#isHeld = true;
+      await new Promise<void>((resolve) => {
+        const controlChanged = (): void => {
+          if (control.stopped !== undefined) resolve();
+        };
+        control.listener = { controlChanged };
+        controlChanged();
+        void tree.interruptions.over.then(resolve);
+      });
+      this.#isHeld = false;
       if (control.stopped !== undefined) throw control.stopped;
-      this.#isWorking = true;
       if (tree.interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
     }
   }
