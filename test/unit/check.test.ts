@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { z as z3 } from "zod-v3";
 import { stage } from "../../packages/core/src/definition/agents/stage.ts";
 import { checkPipeline, checkSession } from "../../packages/core/src/definition/check/check.ts";
 import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
@@ -241,6 +242,20 @@ test("a table's target whose inputSchema its row cannot satisfy is reported", ()
   ]);
   expect(table(rows(to("review", { focus: 3 })), stages)).toEqual([expect.stringContaining("$.focus must be string")]);
   expect(table(rows(to("review", { focus: "x" })), stages)).toEqual([]);
+});
+
+test.each([
+  ["a rule", z.object({ focus: z.string().refine((focus) => focus !== "") })],
+  ["a rule of Zod 3", z3.object({ focus: z3.string().refine((focus) => focus !== "") })],
+])("also if its schema has %s, which is asked at once", (_what, inputSchema) => {
+  const stages = { plan: plain, review: stage({ prompt: "Review.", ...SUBMIT, inputSchema }) };
+  const rows = (focus: unknown) => [
+    { from: "plan", on: "success", to: { ...to("review"), input: { focus } } },
+    { from: "review", on: "success", to: done(1) },
+  ];
+  for (const wrong of [3, ""])
+    expect(table(rows(wrong), stages)).toEqual([expect.stringContaining("does not fit the inputSchema of review")]);
+  expect(table(rows("x"), stages)).toEqual([]);
 });
 
 test("an initial state that needs what the run's input never has is reported", () => {

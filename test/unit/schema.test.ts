@@ -128,8 +128,9 @@ test.each<readonly [string, Schema<unknown>]>([
 test.each([
   ["a rule", (ask: () => Promise<boolean>) => z.object({ at: z.string().refine(ask) })],
   ["a transform", (ask: () => Promise<boolean>) => z.object({ at: z.string().transform(ask) })],
+  ["a rule of Zod 3", (ask: () => Promise<boolean>) => z3.object({ at: z3.string().refine(ask) })],
   ["a rule in mini", (ask: () => Promise<boolean>) => mini.object({ at: mini.string().check(mini.refine(ask)) })],
-])("%s of a Zod schema that answers later is asked once, and its failure is an issue", async (_what, make) => {
+] as const)("%s that answers later is asked once, and its failure is an issue", async (_what, make) => {
   const unhandled: unknown[] = [];
   const note = (reason: unknown): void => void unhandled.push(reason);
   process.on("unhandledRejection", note);

@@ -95,7 +95,7 @@ export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answe
 export { type Acknowledgement, type RunError, type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
-export { compileSchema, ownSchema } from "./schema/compile-schema.ts";
+export { compileSchema, ownSchema, verdictNow } from "./schema/compile-schema.ts";
 export { issuesText } from "./schema/issues.ts";
 export { isClosedSchema, nestedSchema, resolveReference } from "./schema/schema-path.ts";
 export * as shape from "./schema/shape.ts";

@@ -11,7 +11,7 @@ import {
   toJsonValue,
 } from "../base/json.ts";
 import { failed, notJson, readableMessage, refused, type StandardIssue } from "./issues.ts";
-import { callsFunctions, compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
+import { callsFunctions, compileJsonSchema, describeZod, isZod, isZod3 } from "./json-schema.ts";
 import type { CompiledSchema, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
 import { checkOf } from "./shape.ts";
 
@@ -125,7 +125,7 @@ function compilePlain<T>(schema: object): CompiledSchema<T> {
 
 function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
   const standard = schema["~standard"];
-  let isLater = false;
+  let isLater = isZod3(schema);
   const own = isZod(schema)
     ? describeZod(schema, "input", (part) => {
         isLater ||= callsFunctions(part);
@@ -138,27 +138,31 @@ function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
     );
   }
   const described = describe(own);
-  const later = isLater && parsesLater(schema) ? schema : undefined;
-  return Object.freeze({
-    ...described,
-    accepted: () => acceptedBy(schema),
-    check:
-      checkOf(schema) ??
-      ((value) => {
-        const input = toJsonValue(value);
-        if (!input.ok) return notJson(input.fault);
-        try {
-          const given = value === undefined ? undefined : input.value;
-          const result = later === undefined ? standard.validate(given) : validateLater(later, given);
-          return isPromiseLike(result) ? Promise.resolve(result).then(verdictOf, failed) : verdictOf(result);
-        } catch (thrown) {
-          return failed(thrown);
-        }
-      }),
-  });
+  const checkedBy =
+    (validate: (value: unknown) => StandardResult<T> | Promise<StandardResult<T>>) =>
+    (value: unknown): SchemaVerdict<T> | Promise<SchemaVerdict<T>> => {
+      const input = toJsonValue(value);
+      if (!input.ok) return notJson(input.fault);
+      try {
+        const result = validate(value === undefined ? undefined : input.value);
+        return isPromiseLike(result) ? Promise.resolve(result).then(verdictOf, failed) : verdictOf(result);
+      } catch (thrown) {
+        return failed(thrown);
+      }
+    };
+  const accepted = (): JsonObject | undefined => acceptedBy(schema);
+  const checkNow = checkOf(schema) ?? checkedBy((value) => standard.validate(value));
+  if (!isLater || !parsesLater(schema)) return Object.freeze({ ...described, accepted, check: checkNow });
+  return Object.freeze({ ...described, accepted, check: checkedBy((value) => validateLater(schema, value)), checkNow });
 }
 
-/** A Zod 4 schema that calls functions of its author. Its check by the standard calls them a first time and drops what they return. */
+/** The verdict on a value of the author's own, such as an input in a route; undefined if the schema answers later. */
+export function verdictNow<T>(schema: CompiledSchema<T>, value: unknown): SchemaVerdict<T> | undefined {
+  const verdict = schema.checkNow === undefined ? schema.check(value) : schema.checkNow(value);
+  return verdict instanceof Promise ? undefined : verdict;
+}
+
+/** A Zod schema that calls functions of its author. Its check by the standard calls them a first time and drops what they return. */
 interface LaterZod<T> extends Standard<T> {
   safeParseAsync(value: unknown): Promise<ZodSafeParseResult<T>>;
 }

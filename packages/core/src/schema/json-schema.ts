@@ -152,13 +152,14 @@ export function describeZod(schema: object, io: Side, visit?: (schema: ZodType) 
 
 /** Whether a Zod 4 schema calls functions of its author by itself, which may answer later. */
 export function callsFunctions({ _zod: { def } }: ZodType): boolean {
-  return CALLING.has(def.type) || (def.checks ?? []).some((check) => check._zod.def.check === "custom");
+  return CALLING.has(def.type) || (def.checks ?? []).some((check) => CALLING_CHECKS.has(check._zod.def.check));
 }
 
-/** A pipe may have a transform. */
-const CALLING: ReadonlySet<string> = new Set(["custom", "pipe", "transform"]);
+/** A pipe may have a transform; what is in a `success` or a checked property is not visited. */
+const CALLING: ReadonlySet<string> = new Set(["custom", "pipe", "transform", "success"]);
+const CALLING_CHECKS: ReadonlySet<string> = new Set(["custom", "property"]);
 
-function isZod3(schema: object): schema is Zod3Schema {
+export function isZod3(schema: object): schema is Zod3Schema {
   return !("_zod" in schema) && typeNameOf(schema) !== undefined;
 }
 

@@ -22,6 +22,8 @@ export interface CompiledSchema<T> {
   readonly digest: string;
   /** Checks a value. An accepted value is a copy as plain JSON; issues are short and at most 20. Never throws. */
   check(value: unknown): SchemaVerdict<T> | Promise<SchemaVerdict<T>>;
+  /** The check of a value of the author's own, if `check` answers later in any case: the schema calls functions, which may do so. */
+  checkNow?(value: unknown): SchemaVerdict<T> | Promise<SchemaVerdict<T>>;
   /** The JSON Schema of accepted values; undefined if unknown, since a schema may transform its input. */
   accepted?(): JsonObject | undefined;
 }

@@ -20,6 +20,7 @@ import {
   schemaAt,
   stateSpec,
   toJsonValue,
+  verdictNow,
 } from "@sluice/core/runtime";
 import { type Duration, parseDuration } from "./duration.ts";
 import { cancelled, completed, type ErasedCommon, failed, type KindCommon, templateAt } from "./kind-common.ts";
@@ -167,8 +168,8 @@ function defaultAt(
     report.add("onDeadline.answer", `is not JSON: ${own.fault}`);
     return undefined;
   }
-  const verdict = output.check(own.value);
-  if (!(verdict instanceof Promise) && !verdict.ok)
+  const verdict = verdictNow(output, own.value);
+  if (verdict?.ok === false)
     report.add("onDeadline.answer", `does not fit the schema of the answer: ${issuesText(verdict.issues)}`);
   return { answer: own.value };
 }

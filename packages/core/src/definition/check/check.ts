@@ -1,5 +1,6 @@
 import type { Problem } from "../../base/errors.ts";
 import { createReport, type Report, suggestOneOf } from "../../base/problems.ts";
+import { verdictNow } from "../../schema/compile-schema.ts";
 import { unknownRequired } from "../../schema/schema-path.ts";
 import { type ChoiceShape, declaredTargets, parseChoice, type SiblingShape } from "../choice.ts";
 import { edgesOf, isRowOf, pipelinesWithin, type Reachability, reach } from "../graph.ts";
@@ -144,8 +145,9 @@ function checkRow(report: Report, spec: PipelineSpec, row: RowSpec, path: string
   // Made when the row applies, and checked then.
   if (row.input !== undefined) return;
   for (const { state, input } of entriesOf(shape)) {
-    const verdict = spec.states.get(state)?.inputSchema?.check(input);
-    if (verdict === undefined || verdict instanceof Promise || verdict.ok) continue;
+    const schema = spec.states.get(state)?.inputSchema;
+    const verdict = schema && verdictNow(schema, input);
+    if (verdict === undefined || verdict.ok) continue;
     const issues = verdict.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
     report.add(`${path}.to`, `its input does not fit the inputSchema of ${state}: ${issues}`, `to("${state}", …)`);
   }
@@ -196,9 +198,10 @@ function checkChooser(report: Report, spec: PipelineSpec, id: string, { targets,
 
 function checkFallback(report: Report, spec: PipelineSpec, path: string, { to, input }: RouteFallback): void {
   requireState(report, spec, `${path}.to`, to);
-  const verdict = spec.states.get(to)?.inputSchema?.check(input);
+  const schema = spec.states.get(to)?.inputSchema;
+  const verdict = schema && verdictNow(schema, input);
   // A schema that answers later is asked when the fallback is taken.
-  if (verdict === undefined || verdict instanceof Promise || verdict.ok) return;
+  if (verdict === undefined || verdict.ok) return;
   const issues = verdict.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
   report.add(`${path}.input`, `it does not fit the inputSchema of ${to}: ${issues}`);
 }

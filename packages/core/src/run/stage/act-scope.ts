@@ -211,7 +211,7 @@ export class ActWork {
   }
 }
 
-/** A call of the executor's code that is not begun. Whoever does not await it must not end the process with it. */
+/** A call of the executor's code that is not begun. Code that does not await it must not end the process with it. */
 function refusedCall(why: SluiceError): Promise<never> {
   const refused = Promise.reject(why);
   refused.catch(() => undefined);
