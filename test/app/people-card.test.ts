@@ -342,18 +342,29 @@ describe("a card", () => {
     }
   });
 
-  test("in few rows is its head and its options, and says how much is not shown", () => {
+  test("in few rows is its head, two rows of what it asks and some options, and says how much is not shown", () => {
     const at = deskOf();
     at.ask([grant({ command: "a\n".repeat(50) })]);
     const { lines, shown } = drawn(at, 40, 6);
     expect(lines.map(row).slice(1)).toEqual([
-      "▌   Approve once · 53 not shown",
+      "▌ │ a",
+      "▌ … lines hidden: 52 below · PgUp PgDn …",
+      "▌   Approve once · 52 not shown",
       "▌ ❯ Deny",
       "▌   Deny with a reason",
-      "▌   Decide later",
-      "▌   Show all, or less",
     ]);
-    expect(shown).toMatchObject({ from: 0, to: 0 });
+    expect(shown).toMatchObject({ from: 0, to: 1 });
+  });
+
+  test.each([4, 5, 6, 7, 8, 12])("of %i rows can be read to its end, and a question in it answered", (height) => {
+    const at = deskOf();
+    at.ask([question({ type: "boolean" }, "one\ntwo\nthree")]);
+    const pages = Array.from({ length: 8 }, () => key("pageDown"));
+    for (const pressed of [key("tab"), ...pages, key("down"), key("enter")]) {
+      drawn(at, 80, height);
+      at.pressUndrawn(pressed, 500);
+    }
+    expect(at.sent).toMatchObject([{ answer: { kind: "value", value: true } }]);
   });
 
   test("keeps its options in place while its body scrolls, and says what is hidden until its end was shown", () => {

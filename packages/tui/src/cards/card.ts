@@ -70,7 +70,9 @@ export function cardLines(
   const head = headLines(stack, card, columns, now).slice(0, height >= 12 ? 2 : 1);
   const foot = height >= 8 ? [footLine(card, open, columns)] : [];
   const fixed = head.length + foot.length + (written?.lines.length ?? 0);
-  const least = Math.max(1, Math.min(5, height - fixed));
+  // What has to be read before an answer can be scrolled to in any card of three rows.
+  const unread = seenOf(open, body.length) < body.length ? Math.min(2, body.length) : 0;
+  const least = Math.max(1, Math.min(5, height - fixed - unread));
   const optionRows = Math.min(
     open.writing ? 1 : card.form.options.length,
     Math.max(least, Math.floor(height * OPTIONS_SHARE) - fixed, height - fixed - body.length),
