@@ -209,6 +209,21 @@ test("a tool that changes while the server speaks on its own stream is not calle
   expect(output).toMatchObject(["done", { code: "tool_changed" }]);
 });
 
+test("a server whose own stream ends while its tools are listed announces nothing, and is called", async () => {
+  const server = await startHttpServer(({ verb, message: { id = null, method } }, response) => {
+    if (verb === "GET") return Boolean(response.writeHead(200, stream).end());
+    if (method !== "tools/list") return false;
+    const tools = [{ name: "act", description: "A tool.", inputSchema: { type: "object" } }];
+    setTimeout(() => sendJson(response, { jsonrpc: "2.0", id, result: { tools } }), 30);
+    return true;
+  });
+  const { output } = await useServers({ far: { url: server.url } }, async (call) => [
+    await once(call),
+    await call(act, { a: 2 }),
+  ]);
+  expect(output).toEqual(["done", "done"]);
+});
+
 describe("a server over HTTP that cannot be used", () => {
   test.each<[string, Answer, string]>([
     ["refuses the key", (_r, response) => sendJson(response, { error: "no" }, 401), "HTTP 401"],

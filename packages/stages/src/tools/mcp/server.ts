@@ -71,14 +71,16 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
   /** How tools changed, by the server's names. A changed tool stays changed. */
   const changed = new Map<string, string>();
   const compare = async (connection: Connection): Promise<void> => {
+    const { transport } = connection;
     for (let lists = 0; lists < MOST_LISTS; lists += 1) {
+      const { announced } = transport;
       for (const [own, how] of differences(tools, await list(connection))) {
         if (changed.has(own)) continue;
         changed.set(own, how);
         onFault(`its tool ${JSON.stringify(own)} ${how} during this session and is no longer called`);
       }
       // A change that was announced meanwhile may be about a part of the list that was read before.
-      if (!connection.transport.isStale) return;
+      if (transport.announced === announced) return;
     }
     throw new Error(`it announced a change of its tools during each of ${MOST_LISTS} lists`);
   };

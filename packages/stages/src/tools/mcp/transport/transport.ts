@@ -40,6 +40,8 @@ export abstract class Transport implements MCPTransport {
   heard = 0;
   /** Whether the list of tools may have changed since it was last requested. */
   isStale = true;
+  /** How often the server has announced a change of its tools. */
+  announced = 0;
   /** The end of the server's error output. */
   stderr = "";
 
@@ -150,7 +152,10 @@ export abstract class Transport implements MCPTransport {
     else if (typeof id === "number" || typeof id === "string") this.#refuse(id, method);
     else {
       this.#unrequested();
-      this.isStale ||= method === "notifications/tools/list_changed";
+      if (method === "notifications/tools/list_changed") {
+        this.isStale = true;
+        this.announced += 1;
+      }
     }
   }
 
