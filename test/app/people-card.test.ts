@@ -95,6 +95,17 @@ describe("a card says", () => {
     expect(shown).toMatch(/Decline to answer\n/);
   });
 
+  test.each([
+    [["no", false, "yes"], '"no"', "false", '"yes"'],
+    [["no", "no ", "yes"], '"no"', '"no "', '"yes"'],
+    [[1, "1"], "1", '"1"'],
+    [["No", "no"], '"No"', '"no"'],
+    [["no", "yes"], "no", "yes"],
+  ])("answers that could be taken for each other as JSON: %j", (values, ...shown) => {
+    const rows = text(drawn(deskOf(question({ enum: values }))).lines);
+    for (const one of shown) expect(rows).toContain(`answer: ${one}\n`);
+  });
+
   test("every blank of a question, at every width", () => {
     const blanks = [" ", "  ", "   ", " ".repeat(66)];
     const asked = blanks.map((blank) => question({ enum: ["run"] }, `if "refused" (output equals "no${blank}thanks")`));

@@ -198,9 +198,9 @@ describe("tools that are wider than those of the author", () => {
   });
 
   describe("a condition on an answer that no one can give", () => {
-    const asking = (condition: object) => ({
+    const asking = (condition: object, answer: object = { enum: ["yes", "no thanks"] }) => ({
       ...of({
-        human: { question: "Go?", answer: { enum: ["yes", "no thanks"] } },
+        human: { question: "Go?", answer },
         on: { success: [{ target: "failed", guard: "refused" }, { target: "done" }] },
       }),
       guards: { refused: { field: "output", ...condition } },
@@ -212,6 +212,10 @@ describe("tools that are wider than those of the author", () => {
       { op: "in", value: ["no thanks", "n\u043e"] },
     ])("is refused: %j", async (condition) => {
       expect(await refusedWith(asking(condition))).toContain("is no answer to the question");
+    });
+
+    test.each([{ type: "boolean" }, { const: "yes" }])("is refused where %j is the answer", async (answer) => {
+      expect(await refusedWith(asking({ op: "eq", value: "no" }, answer))).toContain("is no answer to the question");
     });
 
     test.each([

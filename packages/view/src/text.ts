@@ -7,7 +7,7 @@ export { jsonRows } from "./text/json-rows.ts";
 export type { Line, Span, Style } from "./text/line.ts";
 export { createMarkdownStream, type MarkdownStream, markdown } from "./text/markdown/markdown.ts";
 export { createPalette, type Palette, paint } from "./text/paint.ts";
-export { requestCard } from "./text/request-card.ts";
+export { requestCard, toldApart } from "./text/request-card.ts";
 export type { Rows } from "./text/rows.ts";
 export { textRows } from "./text/text-rows.ts";
 export { BAR, headAndTail, labelled, quoted, sentence, verbatim, verbatimLine } from "./text/verbatim.ts";

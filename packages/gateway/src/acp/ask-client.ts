@@ -20,7 +20,7 @@ import {
   parseJson,
 } from "@sluice/core";
 import { checkAnswer, isQuestion, messageOf, redactText, visible } from "@sluice/core/runtime";
-import { requestCard } from "@sluice/view/text";
+import { requestCard, toldApart } from "@sluice/view/text";
 import { textAt } from "@sluice/view/words";
 import { diffsOf, kindOf, locationsOf, textContent, titleOf, toolCallId } from "./tool-call.ts";
 
@@ -162,11 +162,13 @@ async function askValue(request: PersonRequest, signal: AbortSignal, asker: Clie
   if (choices === undefined)
     return { kind: "deny", reason: `the client cannot ask questions (it lacks elicitation); ${ELSEWHERE}` };
   const options: PermissionOption[] = [
-    ...choices.map((choice, index) => ({
-      optionId: `${CHOICE}${index}`,
-      name: visible(typeof choice === "string" ? choice : JSON.stringify(choice)),
-      kind: "allow_once" as const,
-    })),
+    ...toldApart(choices, (choice) => (typeof choice === "string" ? choice : JSON.stringify(choice))).map(
+      (name, index) => ({
+        optionId: `${CHOICE}${index}`,
+        name: visible(name),
+        kind: "allow_once" as const,
+      }),
+    ),
     { optionId: DENY, name: "Do not answer", kind: "reject_once" },
   ];
   const toolCall: ToolCallUpdate = {

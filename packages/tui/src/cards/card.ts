@@ -1,4 +1,3 @@
-import type { Json } from "@sluice/core";
 import { isQuestion, itemKeyOf, parseRequestId, parseSiblingId, rootRunId } from "@sluice/core/runtime";
 import { timeLeft } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
@@ -15,7 +14,7 @@ import {
   seenOf,
   waitingCards,
 } from "./card-stack.ts";
-import { type Option, valueText } from "./form.ts";
+import type { Option } from "./form.ts";
 
 export interface CardSize {
   readonly width: number;
@@ -209,7 +208,7 @@ function optionLines(
     const note: Line = more === "" ? [] : [{ text: more, style: "notice" }];
     const label =
       option.kind === "value"
-        ? valueLabel(option.value, style)
+        ? valueLabel(option.text, style)
         : [{ text: labelOf(option.kind, card, columns < ROOMY), style }];
     return cut([{ text: chosen ? "❯ " : "  ", style }, ...label, ...note], columns);
   });
@@ -235,8 +234,7 @@ function labelOf(kind: Exclude<Option["kind"], "value">, { request }: Card, shor
 }
 
 /** Invisible characters are escaped: different answers must not look the same. */
-function valueLabel(value: Json, style: Style): Line {
-  const text = value === true ? "yes" : value === false ? "no" : valueText(value);
+function valueLabel(text: string, style: Style): Line {
   return [{ text: "answer: ", style }, ...revealed(text, style, MAX_LABEL)];
 }
 

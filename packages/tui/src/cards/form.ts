@@ -1,4 +1,5 @@
 import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
+import { toldApart } from "@sluice/view/text";
 
 /** A choice on a card. */
 export type Option =
@@ -9,7 +10,8 @@ export type Option =
   | { readonly kind: "defer" }
   /** Toggles the arguments as JSON, the whole digest and the ids. */
   | { readonly kind: "all" }
-  | { readonly kind: "value"; readonly value: Json }
+  /** `text` is not that of another value of the form. */
+  | { readonly kind: "value"; readonly value: Json; readonly text: string }
   /** Opens the line for an answer in words or JSON. */
   | { readonly kind: "write" };
 
@@ -33,7 +35,12 @@ export function formOf({ kind, body }: OpenRequest): Form {
   const others: readonly Option[] = [{ kind: "defer" }, { kind: "deny" }, { kind: "all" }];
   const choices = choicesOf(field(body, "answer"));
   if (choices === undefined) return { options: [{ kind: "write" }, ...others], start: 0 };
-  return { options: [...choices.map((value): Option => ({ kind: "value", value })), ...others], start: undefined };
+  return { options: [...valuesOf(choices), ...others], start: undefined };
+}
+
+function valuesOf(choices: readonly Json[]): readonly Option[] {
+  const texts = toldApart(choices, (value) => (value === true ? "yes" : value === false ? "no" : valueText(value)));
+  return choices.map((value, index): Option => ({ kind: "value", value, text: texts[index] ?? "" }));
 }
 
 /** The values that a schema allows, if it lists all of them. */

@@ -246,8 +246,8 @@ function answerFindings(
   { on, guards: named }: Edge,
   guards: ReadonlyMap<string, StatewrightGuard>,
 ): readonly Finding[] {
-  const answers = field(human?.answer, "enum");
-  if (on !== "success" || !Array.isArray(answers)) return [];
+  const answers = answersIn(human?.answer);
+  if (on !== "success" || answers === undefined) return [];
   return named.flatMap(({ name, path }) => {
     const { field: asked, op, value = null } = guards.get(name) ?? {};
     if (asked !== "output") return [];
@@ -258,6 +258,14 @@ function answerFindings(
     const message = `${visibleJson(other)} is no answer to the question.`;
     return [error("authored-answer", path, message, oneOf(known, "no answer fits"))];
   });
+}
+
+/** The answers that a schema lists. */
+function answersIn(schema: Json | undefined): readonly Json[] | undefined {
+  const [listed, only] = [field(schema, "enum"), field(schema, "const")];
+  if (Array.isArray(listed)) return listed;
+  if (only !== undefined) return [only];
+  return field(schema, "type") === "boolean" ? [true, false] : undefined;
 }
 
 /** Keywords of regular expressions, and of references, whose checks can double with each of them. */
