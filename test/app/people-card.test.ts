@@ -103,7 +103,7 @@ describe("a card says", () => {
     [["no", "yes"], "no", "yes"],
   ])("answers that could be taken for each other as JSON: %j", (values, ...shown) => {
     const rows = text(drawn(deskOf(question({ enum: values }))).lines);
-    for (const one of shown) expect(rows).toContain(`answer: ${one}\n`);
+    for (const one of shown) expect(rows).toContain(`answer: ${String(one)}\n`);
   });
 
   test("every blank of a question, at every width", () => {

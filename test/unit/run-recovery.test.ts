@@ -412,6 +412,10 @@ test("a sibling that had not begun and is gone starts none of the others, and th
   const alone = pipeline({
     id: "branches",
     input,
+    // A pipeline of the same name is no state.
+    pipelines: {
+      second: pipeline({ id: "other", input, stages: { a: work() }, initial: "a", next: { a: () => done(null) } }),
+    },
     stages: { start: work(), first: deploying(), end: work() },
     initial: "start",
     next: { start: () => to("first"), first: () => to("end"), end: () => done(null) },

@@ -278,10 +278,14 @@ function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
 function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
   const own = withoutMade(journals);
   const entered = own.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? []));
-  const names = pipelinesWithin(spec).flatMap((one) => [...one.states.keys(), ...one.pipelines.keys()]);
-  // An event may have a name masked.
-  const known = new Set([...names, ...names.map(redactText)]);
-  const removed = new Set([...entered, ...begunIn(own)].filter((state) => !known.has(state)));
+  const pipelines = pipelinesWithin(spec);
+  const { states, invoked } = begunIn(own);
+  const hasState = named(pipelines.flatMap((one) => [...one.states.keys()]));
+  const hasPipeline = named(pipelines.flatMap((one) => [...one.pipelines.keys()]));
+  const removed = new Set([
+    ...[...entered, ...states].filter((state) => !hasState(state)),
+    ...invoked.filter((pipeline) => !hasPipeline(pipeline)),
+  ]);
   if (removed.size === 0) return;
   throw new SluiceError(
     "Host",
@@ -291,22 +295,35 @@ function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readon
   );
 }
 
+/** Whether a name is one of these. An event may have it masked. */
+function named(names: readonly string[]): (name: string) => boolean {
+  const known = new Set([...names, ...names.map(redactText)]);
+  return (name) => known.has(name);
+}
+
 /** The states and pipelines of the fan-outs that have not joined, whose children may not have begun. */
-function begunIn(journals: readonly RunJournal[]): readonly string[] {
-  return journals.flatMap(({ runId, records }) => {
+function begunIn(journals: readonly RunJournal[]): {
+  readonly states: readonly string[];
+  readonly invoked: readonly string[];
+} {
+  const started = journals.flatMap(({ runId, records }) => {
     const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
-    const open = records.filter(
-      ({ phase, ordinal, stepId }) => phase === "open" && !joined.has(ordinal) && parseStepId(stepId).kind === "fanOut",
-    );
-    const started = open.flatMap((record) => readEvents(runId, record)).filter(({ type }) => type === "fanOut.started");
-    return started.flatMap(({ data: { list, children, siblings } }): readonly string[] => {
-      if (typeof list === "string") return [list];
-      const named = Array.isArray(children)
-        ? children.map((child: Json) => field(child, "state") ?? field(child, "pipeline"))
-        : siblings;
-      return Array.isArray(named) ? named.filter((name: Json | undefined) => typeof name === "string") : [];
-    });
+    const open = records.filter(({ phase, ordinal }) => phase === "open" && !joined.has(ordinal));
+    const ofFanOuts = open.filter(({ stepId }) => parseStepId(stepId).kind === "fanOut");
+    return ofFanOuts.flatMap((record) => readEvents(runId, record)).filter(({ type }) => type === "fanOut.started");
   });
+  const states = started.flatMap(({ data: { list, children, siblings } }) =>
+    textsIn(list === undefined ? (membersOf(children, "state") ?? siblings) : [list]),
+  );
+  return { states, invoked: started.flatMap(({ data }) => textsIn(membersOf(data.children, "pipeline"))) };
+}
+
+function membersOf(children: Json | undefined, member: string): readonly Json[] | undefined {
+  return Array.isArray(children) ? children.flatMap((child: Json) => field(child, member) ?? []) : undefined;
+}
+
+function textsIn(value: Json | undefined): readonly string[] {
+  return Array.isArray(value) ? value.filter((one: Json) => typeof one === "string") : [];
 }
 
 /** The journals without those of runs whose pipeline was made during the run, which are checked where they are made again. */
