@@ -157,6 +157,32 @@ describe("a state that asks", () => {
     expect(await run).toMatchObject({ status: "completed", output: { value: "blue" } });
   });
 
+  test("keeps its slot and its time limit after a pipeline that does not exist was asked for", async () => {
+    const { promise: busy, resolve: finish } = Promise.withResolvers<void>();
+    const live = session({ model: noModel, maxParallel: 1 });
+    let isBusy = false;
+    let hasBegun = false;
+    const unknown = asks(async (scope) => {
+      const [end] = await Promise.allSettled([
+        scope.runChildren("children", [{ key: "a", pipeline: "none", input: {} }]),
+      ]);
+      isBusy = end.status === "rejected";
+      await busy;
+      return completed(null);
+    });
+    const other = asks(async () => {
+      hasBegun = true;
+      return completed(null);
+    });
+    const first = live.start(unknown, {});
+    await eventually(() => isBusy);
+    const second = live.start(other, {});
+    await quiet();
+    expect(hasBegun).toBe(false);
+    finish();
+    expect([(await first).status, (await second).status]).toEqual(["completed", "completed"]);
+  });
+
   test("from an attempt that has ended, without waiting for it, ends nothing but the question", async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown): void => void unhandled.push(reason);

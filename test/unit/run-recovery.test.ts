@@ -412,9 +412,15 @@ test("a sibling that had not begun and is gone starts none of the others, and th
   const alone = pipeline({
     id: "branches",
     input,
-    // A pipeline of the same name is no state.
+    // Neither a pipeline of the same name is that state, nor one that it has.
     pipelines: {
-      second: pipeline({ id: "other", input, stages: { a: work() }, initial: "a", next: { a: () => done(null) } }),
+      second: pipeline({
+        id: "other",
+        input,
+        stages: { second: work() },
+        initial: "second",
+        next: { second: () => done(null) },
+      }),
     },
     stages: { start: work(), first: deploying(), end: work() },
     initial: "start",

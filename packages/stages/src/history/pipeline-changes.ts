@@ -6,6 +6,7 @@ import {
   type PipelineSpec,
   type RunJournal,
   SluiceError,
+  type SluiceEvent,
 } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
 import {
@@ -276,16 +277,20 @@ function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
 
 /** The records of a state cannot be read back if the pipeline no longer has it. */
 function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
-  const own = withoutMade(journals);
-  const entered = own.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? []));
-  const pipelines = pipelinesWithin(spec);
-  const { states, invoked } = begunIn(own);
-  const hasState = named(pipelines.flatMap((one) => [...one.states.keys()]));
-  const hasPipeline = named(pipelines.flatMap((one) => [...one.pipelines.keys()]));
-  const removed = new Set([
-    ...[...entered, ...states].filter((state) => !hasState(state)),
-    ...invoked.filter((pipeline) => !hasPipeline(pipeline)),
-  ]);
+  const within = pipelinesWithin(spec);
+  const removed = new Set(
+    withoutMade(journals).flatMap((journal) => {
+      const pipelines = journal.parentId === undefined ? [spec] : pipelinesOf(journal, within);
+      const entered = journal.records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? []);
+      const { states, invoked } = begunIn(journal);
+      const hasState = named(pipelines.flatMap((one) => [...one.states.keys()]));
+      const hasPipeline = named(pipelines.flatMap((one) => [...one.pipelines.keys()]));
+      return [
+        ...[...entered, ...states].filter((state) => !hasState(state)),
+        ...invoked.filter((pipeline) => !hasPipeline(pipeline)),
+      ];
+    }),
+  );
   if (removed.size === 0) return;
   throw new SluiceError(
     "Host",
@@ -301,17 +306,28 @@ function named(names: readonly string[]): (name: string) => boolean {
   return (name) => known.has(name);
 }
 
+/** The pipelines that a child may run in, by the id in its start; all of them if none has that id any more. */
+function pipelinesOf(journal: RunJournal, within: readonly PipelineSpec[]): readonly PipelineSpec[] {
+  const id = startOf(journal)?.data.pipeline;
+  const own = within.filter((one) => one.id === id || redactText(one.id) === id);
+  return own.length === 0 ? within : own;
+}
+
+function startOf({ runId, records: [first] }: RunJournal): SluiceEvent | undefined {
+  return first === undefined ? undefined : readEvents(runId, first).find(({ type }) => type === "run.started");
+}
+
 /** The states and pipelines of the fan-outs that have not joined, whose children may not have begun. */
-function begunIn(journals: readonly RunJournal[]): {
+function begunIn({ runId, records }: RunJournal): {
   readonly states: readonly string[];
   readonly invoked: readonly string[];
 } {
-  const started = journals.flatMap(({ runId, records }) => {
-    const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
-    const open = records.filter(({ phase, ordinal }) => phase === "open" && !joined.has(ordinal));
-    const ofFanOuts = open.filter(({ stepId }) => parseStepId(stepId).kind === "fanOut");
-    return ofFanOuts.flatMap((record) => readEvents(runId, record)).filter(({ type }) => type === "fanOut.started");
-  });
+  const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
+  const open = records.filter(({ phase, ordinal }) => phase === "open" && !joined.has(ordinal));
+  const ofFanOuts = open.filter(({ stepId }) => parseStepId(stepId).kind === "fanOut");
+  const started = ofFanOuts
+    .flatMap((record) => readEvents(runId, record))
+    .filter(({ type }) => type === "fanOut.started");
   const states = started.flatMap(({ data: { list, children, siblings } }) =>
     textsIn(list === undefined ? (membersOf(children, "state") ?? siblings) : [list]),
   );
@@ -328,11 +344,7 @@ function textsIn(value: Json | undefined): readonly string[] {
 
 /** The journals without those of runs whose pipeline was made during the run, which are checked where they are made again. */
 function withoutMade(journals: readonly RunJournal[]): readonly RunJournal[] {
-  const made = journals.flatMap(({ runId, records: [first] }) => {
-    const started =
-      first === undefined ? undefined : readEvents(runId, first).find(({ type }) => type === "run.started");
-    return started?.data.made === undefined ? [] : [runId];
-  });
+  const made = journals.flatMap((journal) => (startOf(journal)?.data.made === undefined ? [] : [journal.runId]));
   return journals.filter(({ runId }) => !made.some((one) => runId === one || runId.startsWith(`${one}/`)));
 }
 

@@ -77,13 +77,15 @@ export class ConcurrencySlot implements SlotWait {
   async withSlotReleased<T>(wait: () => Promise<T>): Promise<T> {
     const attempts = this.#attempts;
     this.release();
-    const value = await wait();
+    // Also after a rejection, which its caller may handle.
+    const [waited] = await Promise.allSettled([wait()]);
     if (!this.#isOver && attempts === this.#attempts) {
       this.isAwaited = true;
       await this.acquire();
       this.isAwaited = false;
-      if (!this.#isOver && attempts === this.#attempts) return value;
     }
+    if (waited.status === "rejected") throw waited.reason;
+    if (!this.#isOver && attempts === this.#attempts) return waited.value;
     if (this.#isOver) this.release();
     throw new SluiceError("Host", "attempt_over", "the attempt ended while one of its calls was waiting");
   }

@@ -74,13 +74,15 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
     const { transport } = connection;
     for (let lists = 0; lists < MOST_LISTS; lists += 1) {
       const { announced } = transport;
-      for (const [own, how] of differences(tools, await list(connection))) {
+      const listed = await list(connection);
+      // A change that was announced meanwhile may be about a part of the list that was read before.
+      if (transport.announced !== announced) continue;
+      for (const [own, how] of differences(tools, listed)) {
         if (changed.has(own)) continue;
         changed.set(own, how);
         onFault(`its tool ${JSON.stringify(own)} ${how} during this session and is no longer called`);
       }
-      // A change that was announced meanwhile may be about a part of the list that was read before.
-      if (transport.announced === announced) return;
+      return;
     }
     throw new Error(`it announced a change of its tools during each of ${MOST_LISTS} lists`);
   };
@@ -105,23 +107,31 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
     }
   };
 
+  /** A tool must be what the model and people saw when they chose and approved the call. */
+  const refuseChanged = async (connection: Connection, tool: OfferedTool, signal: AbortSignal): Promise<void> => {
+    await before(look(connection), signal);
+    const how = changed.get(tool.own);
+    if (how === undefined) return;
+    const message = `The tool ${tool.name} ${how} during this session. The call was not made, and the tool cannot be called in this session.`;
+    throw fault("tool_changed", message);
+  };
+
   const call: Call = (tool, input, running) => link.use(() => callNow(tool, input, running));
   const callNow: Call = async (tool, input, { signal, secrets }) => {
     checkAborted(signal);
     const connection = await before(link.reach(), signal);
-    await before(look(connection), signal);
-    // A tool must be what the model and people saw when they chose and approved the call.
-    const how = changed.get(tool.own);
-    if (how !== undefined) {
-      const message = `The tool ${tool.name} ${how} during this session. The call was not made, and the tool cannot be called in this session.`;
-      throw fault("tool_changed", message);
-    }
+    await refuseChanged(connection, tool, signal);
     const { transport } = connection;
     const { heard } = transport;
     const signals = [link.closed, signal];
     const ask = () => timed(clock, callTimeoutMs, signals, (stop) => connection.call(tool.own, input, stop));
+    // Before a call is watched, the workspace is searched, which takes a while.
+    const askUnchanged = async (): ReturnType<typeof ask> => {
+      await refuseChanged(connection, tool, signal);
+      return await ask();
+    };
     const { end: answer, movedAway } =
-      tool.effect === "read" ? { end: await ask(), movedAway: [] } : await link.watched(ask);
+      tool.effect === "read" ? { end: await ask(), movedAway: [] } : await link.watched(askUnchanged);
     if (movedAway.length > 0 && !signal.aborted) {
       const message =
         "While this call ran, files were created that later commands or runs on this machine would obey. They were moved out of the workspace; other changes remain.";
