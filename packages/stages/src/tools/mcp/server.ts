@@ -57,10 +57,11 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
   const { name: server, startTimeoutMs, callTimeoutMs } = settings;
   let listedAt = 0;
   const list = async ({ transport, list }: Connection): Promise<readonly ListedTool[]> => {
+    const asked = clock.now();
     const listed = await timed(clock, startTimeoutMs, [link.closed], list);
     if (!listed.ok && listed.late) throw new Error(`it did not list its tools within ${startTimeoutMs} ms`);
     if (!listed.ok) throw new Error(transport.ended?.message ?? messageOf(listed.thrown), { cause: listed.thrown });
-    listedAt = clock.now();
+    listedAt = asked;
     return listed.value;
   };
 
