@@ -535,3 +535,46 @@ test("no one is asked about a request that was answered meanwhile, however long 
   expect(await watched(slowOfSecond(memory.connect())).resume(both, run.runId)).toMatchObject({ status: "completed" });
   expect(asked).toEqual([]);
 });
+
+test("a resumed attempt that ends while its first new step waits for a slot leaves the slot to others", async () => {
+  const { promise: busy, resolve: finish } = Promise.withResolvers<void>();
+  const { memory, life } = scene(1);
+  const single = (act: (scope: ActScope) => Promise<ReturnType<typeof completed>>) =>
+    pipeline({
+      id: "single",
+      input,
+      stages: { only: work({ act }) },
+      initial: "only",
+      next: { only: () => done(null) },
+    });
+  let lives = 0;
+  const hasty = single(async ({ steps }) => {
+    lives += 1;
+    await steps.run("one", () => null);
+    const second = steps.run("two", () => null);
+    if (lives === 1) await second;
+    return completed(null);
+  });
+  let isBusy = false;
+  const blocking = single(async () => {
+    isBusy = true;
+    await busy;
+    return completed(null);
+  });
+  const run = life(failingAt(memory.connect(), /two$/)).start(hasty, {});
+  await expect(run).rejects.toMatchObject({ code: "store_io" });
+  const next = life();
+  const other = next.start(blocking, {});
+  await eventually(() => isBusy);
+  const resumed = next.resume(hasty, run.runId).then(undefined, ({ code }) => String(code));
+  await quiet();
+  finish();
+  expect(await resumed).toBe("step_overlap");
+  expect((await other).status).toBe("completed");
+  expect(
+    await next.run(
+      single(async () => completed(null)),
+      {},
+    ),
+  ).toMatchObject({ status: "completed" });
+});

@@ -61,6 +61,8 @@ export class ConcurrencySlot implements SlotWait {
     this.release();
     await recovered;
     if (isHeld && !this.#isOver) await this.acquire();
+    // It may have ended while it waited.
+    if (this.#isOver) this.release();
   }
 
   /** A cancelled execution gets no slot and needs none to finish. */
