@@ -501,7 +501,7 @@ describe("the request that a person reads", () => {
       of({ router: { targets: ["done"], prompt: "Choose.", fallback: "done" } }),
       of({ router: { targets: ["done"], prompt: 'Choose. (fallback: "done")' } }),
     ],
-  ])("tells %s apart", async (_what, one, other) => {
+  ])("has other words for %s", async (_what, one, other) => {
     expect(await questionOf(one)).not.toBe(await questionOf(other));
   });
 

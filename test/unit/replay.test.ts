@@ -1,7 +1,18 @@
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { backToInterrupted, cancel, done, fanOut, type Json, pipeline, stage, to } from "@sluice/core";
+import {
+  backToInterrupted,
+  cancel,
+  done,
+  fanOut,
+  type Json,
+  type Pipeline,
+  pipeline,
+  type State,
+  stage,
+  to,
+} from "@sluice/core";
 import { createHost, createMemoryJournals, exportLines, type JournalStore } from "@sluice/core/host";
 import { replayRun, type ScriptedTurn, sendMessage, subPipeline } from "@sluice/stages";
 import { readRun, writeRun } from "@sluice/stages/testing";
@@ -9,7 +20,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
-import { completed, eventually, noModel, session, tool, work, workExecutor } from "../support/run-kit.ts";
+import { completed, eventually, failed, noModel, session, tool, work, workExecutor } from "../support/run-kit.ts";
 import { ASKING, begin, FAILING, play, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
 import { scripted } from "../support/run-views.ts";
 import { rehashed } from "../support/tampering.ts";
@@ -49,6 +60,23 @@ const tools = (ran: string[] = []) => [
     execute: async () => ({ ok: true, output: ran.push("Push") }),
   }),
 ];
+
+/** Runs a pipeline in parallel with a state that fails, which is handled. */
+function beside(inner: Pipeline<Record<string, never>, null>, failing: State<Json, unknown>) {
+  return pipeline({
+    id: "outer",
+    input: z.object({}),
+    pipelines: { inner },
+    stages: { both: work(), sub: subPipeline({ pipeline: "inner", input: {} }), failing, after: work() },
+    initial: "both",
+    next: {
+      both: { completed: () => fanOut(["sub", "failing"], { join: "after" }), failed: () => to("after") },
+      sub: () => to("after"),
+      failing: () => to("after"),
+      after: () => done("handled"),
+    },
+  });
+}
 
 describe("a recorded run is replayed as it was recorded", () => {
   test.each([
@@ -109,22 +137,10 @@ describe("a recorded run is replayed as it was recorded", () => {
     const failing = work({
       act: async () => {
         await eventually(() => begun.length > 1);
-        return { ...completed(null), status: "failed", code: "tool", message: "no" };
+        return failed("no");
       },
     });
-    const outer = pipeline({
-      id: "outer",
-      input: z.object({}),
-      pipelines: { inner },
-      stages: { both: work(), sub: subPipeline({ pipeline: "inner", input: {} }), failing, after: work() },
-      initial: "both",
-      next: {
-        both: { completed: () => fanOut(["sub", "failing"], { join: "after" }), failed: () => to("after") },
-        sub: () => to("after"),
-        failing: () => to("after"),
-        after: () => done("handled"),
-      },
-    });
+    const outer = beside(inner, failing);
     const live = session({ wait: true });
     const handle = live.start(outer, {});
     expect(await handle).toMatchObject({ status: "completed", output: "handled" });
@@ -148,7 +164,7 @@ describe("a recorded run is replayed as it was recorded", () => {
       const failing = work({
         act: async () => {
           await recording;
-          return { ...completed(null), status: "failed", code: "tool", message: "no" };
+          return failed("no");
         },
       });
       const watched = pipeline({
@@ -204,7 +220,7 @@ describe("a recorded run is replayed as it was recorded", () => {
       const failing = work({
         act: async () => {
           await after(microtasks);
-          return { ...completed(null), status: "failed", code: "tool", message: "no" };
+          return failed("no");
         },
       });
       const inner = pipeline({
@@ -214,19 +230,7 @@ describe("a recorded run is replayed as it was recorded", () => {
         initial: "one",
         next: { one: () => to("two"), two: () => done(null) },
       });
-      const outer = pipeline({
-        id: "outer",
-        input: z.object({}),
-        pipelines: { inner },
-        stages: { first: work(), sub: subPipeline({ pipeline: "inner", input: {} }), failing, last: work() },
-        initial: "first",
-        next: {
-          first: () => fanOut(["sub", "failing"], { join: "last" }),
-          sub: () => to("last"),
-          failing: () => to("last"),
-          last: () => done(null),
-        },
-      });
+      const outer = beside(inner, failing);
       const live = session();
       const { runId } = await live.run(outer, {});
       const report = await replayRun(outer, await live.host.journal(runId), OWN);

@@ -87,6 +87,29 @@ function ends(events: readonly SluiceEvent[]): Readonly<Record<string, number>> 
   );
 }
 
+/** A run that a person interrupts while the end of its call, which changed a watched file, is written; and a session that resumes it. */
+async function interruptedAfterCall(watching: Pipeline<{ task: string }, Json>) {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const change = tool("Change", { execute: async () => ({ ok: true, output: "ok", changed: ["src/a.ts"] }) });
+  const interactors = [callbackInteractor("ann", () => ({ kind: "approve" }))];
+  const life = (store: JournalStore): TestSession =>
+    session({ model: noModel, mode: "yolo", tools: [change], clock, interactors, host: createHost(store, { clock }) });
+  const store = memory.connect();
+  const live = life({
+    ...store,
+    append: async (commit) => {
+      if (commit.record.phase === "done" && commit.record.stepId.endsWith("/call")) void run.interrupt("later");
+      await quiet();
+      return await store.append(commit);
+    },
+  });
+  const run = live.start(watching, task);
+  expect(await run).toMatchObject({ status: "suspended" });
+  await live.host.close();
+  return { runId: run.runId, after: life(memory.connect()) };
+}
+
 describe("a run that a person interrupts", () => {
   test("ends what it does with its partial output, is suspended, and enters the state again when it resumes", async () => {
     const { two, seen, exits, begun } = world();
@@ -393,9 +416,8 @@ describe("a run that a person interrupts", () => {
   ])(
     "whose call changed a file just before runs the handler of the interrupt first when it resumes%s",
     async (_what, isTwice) => {
-      const memory = createMemoryJournals();
       const seen: string[] = [];
-      const change = tool("Change", { execute: async () => ({ ok: true, output: "ok", changed: ["src/a.ts"] }) });
+      let interrupt = (): unknown => undefined;
       const watching = pipeline({
         id: "watching",
         input,
@@ -422,32 +444,13 @@ describe("a run that a person interrupts", () => {
           { from: "review", on: "success", to: backToInterrupted(), approval: { message: "Is it reviewed?" } },
         ],
       });
-      const clock = handClock();
-      let interrupt = (): unknown => undefined;
-      const store = memory.connect();
-      const slow: JournalStore = {
-        ...store,
-        append: async (commit) => {
-          // A person interrupts the run while the end of the call is written.
-          if (commit.record.phase === "done" && commit.record.stepId.endsWith("/call")) void interrupt();
-          await quiet();
-          return await store.append(commit);
-        },
-      };
-      const approving = [callbackInteractor("ann", () => ({ kind: "approve" }))];
-      const options = { model: noModel, mode: "yolo" as const, tools: [change], clock, interactors: approving };
-      const live = session({ ...options, host: createHost(slow, { clock }) });
-      const handle = live.start(watching, task);
-      interrupt = () => handle.interrupt("later");
-      expect(await handle).toMatchObject({ status: "suspended" });
-      await live.host.close();
-      const after = session({ ...options, host: createHost(memory.connect(), { clock }) });
+      const { runId, after } = await interruptedAfterCall(watching);
       if (isTwice) {
-        const again = after.resume(watching, handle.runId);
+        const again = after.resume(watching, runId);
         interrupt = () => again.interrupt("later");
         expect(await again).toMatchObject({ status: "suspended" });
       }
-      expect(await after.resume(watching, handle.runId)).toMatchObject({ status: "completed", output: "over" });
+      expect(await after.resume(watching, runId)).toMatchObject({ status: "completed", output: "over" });
       const first = seen.filter((one, index) => seen.indexOf(one) === index);
       expect(first).toEqual(["work#1", "review#1", isTwice ? "work#3" : "work#2"]);
     },
@@ -562,8 +565,6 @@ describe("an interruption that arrives while a record is appended", () => {
   test.each(["skips the state", "waits"])(
     "whose call's handler leads elsewhere when it resumes goes there at once, though the precondition %s then",
     async (how) => {
-      const memory = createMemoryJournals();
-      const change = tool("Change", { execute: async () => ({ ok: true, output: "ok", changed: ["src/a.ts"] }) });
       const watching = pipeline({
         id: "watching",
         input,
@@ -590,26 +591,9 @@ describe("an interruption that arrives while a record is appended", () => {
           { from: "repair", on: "success", to: done("repaired") },
         ],
       });
-      const clock = handClock();
-      let interrupt = (): unknown => undefined;
-      const store = memory.connect();
-      const slow: JournalStore = {
-        ...store,
-        append: async (commit) => {
-          if (commit.record.phase === "done" && commit.record.stepId.endsWith("/call")) void interrupt();
-          await quiet();
-          return await store.append(commit);
-        },
-      };
-      const options = { model: noModel, mode: "yolo" as const, tools: [change], clock };
-      const live = session({ ...options, host: createHost(slow, { clock }) });
-      const handle = live.start(watching, task);
-      interrupt = () => handle.interrupt("later");
-      expect(await handle).toMatchObject({ status: "suspended" });
-      await live.host.close();
-      const after = session({ ...options, host: createHost(memory.connect(), { clock }) });
-      expect(await after.resume(watching, handle.runId)).toMatchObject({ status: "completed", output: "repaired" });
-      const decided = (await eventsOf(after.host, handle.runId)).filter(({ type }) => type === "route.decided");
+      const { runId, after } = await interruptedAfterCall(watching);
+      expect(await after.resume(watching, runId)).toMatchObject({ status: "completed", output: "repaired" });
+      const decided = (await eventsOf(after.host, runId)).filter(({ type }) => type === "route.decided");
       expect(decided.map(({ executionId }) => executionId)).toEqual(["review#1", "repair#1"]);
     },
   );

@@ -93,16 +93,20 @@ function denied(reason: Json | undefined): CheckedAnswer {
 
 function valued(request: PersonRequest, value: Json | undefined): CheckedAnswer {
   if (value === undefined) return refused("the answer has no value");
-  const schema = field(request.body, "answer");
-  // A question without a schema takes any value; one with an invalid schema takes none.
-  if (schema === undefined) return { ok: true, answer: { kind: "value", value } };
-  if (!isJsonObject(schema)) return refused("the request's schema is not JSON Schema");
+  const fault = valueFault(request.body, value);
+  return fault === undefined ? { ok: true, answer: { kind: "value", value } } : refused(fault);
+}
+
+/** Why a value does not answer a question, if it does not. One without a schema takes any value; one with an invalid schema takes none. */
+export function valueFault(question: JsonObject, value: Json): string | undefined {
+  const schema = field(question, "answer");
+  if (schema === undefined) return undefined;
+  if (!isJsonObject(schema)) return "the request's schema is not JSON Schema";
   try {
     const verdict = compileJsonSchema<Json>(schema)(value);
-    if (verdict.ok) return { ok: true, answer: { kind: "value", value } };
-    return refused(verdict.issues.map(({ path, message }) => `${path}: ${message}`).join("; "));
+    return verdict.ok ? undefined : verdict.issues.map(({ path, message }) => `${path}: ${message}`).join("; ");
   } catch (thrown) {
-    return refused(`the request's schema is invalid: ${messageOf(thrown)}`);
+    return `the request's schema is invalid: ${messageOf(thrown)}`;
   }
 }
 

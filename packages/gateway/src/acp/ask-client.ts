@@ -162,13 +162,11 @@ async function askValue(request: PersonRequest, signal: AbortSignal, asker: Clie
   if (choices === undefined)
     return { kind: "deny", reason: `the client cannot ask questions (it lacks elicitation); ${ELSEWHERE}` };
   const options: PermissionOption[] = [
-    ...toldApart(choices, (choice) => (typeof choice === "string" ? choice : JSON.stringify(choice))).map(
-      (name, index) => ({
-        optionId: `${CHOICE}${index}`,
-        name: visible(name),
-        kind: "allow_once" as const,
-      }),
-    ),
+    ...toldApart(choices).map((name, index) => ({
+      optionId: `${CHOICE}${index}`,
+      name: visible(name),
+      kind: "allow_once" as const,
+    })),
     { optionId: DENY, name: "Do not answer", kind: "reject_once" },
   ];
   const toolCall: ToolCallUpdate = {

@@ -6,19 +6,15 @@ import {
   type PipelineSpec,
   type RunJournal,
   SluiceError,
-  type SluiceEvent,
 } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
 import {
   isLifecycle,
   isSameJson,
   type PipelineParts,
-  parseAttemptStep,
-  parseStepId,
   parseStoredJson,
   partChanges,
   pipelineParts,
-  pipelinesWithin,
   type RunDeps,
   redactText,
   type SecretFilter,
@@ -26,6 +22,7 @@ import {
 } from "@sluice/core/runtime";
 import { mayCall } from "../agent/agent-spec.ts";
 import { parseAgentStep } from "../agent/agent-steps.ts";
+import { refuseRemovedStates } from "./removed-states.ts";
 import { type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
 
 /** Options for resuming with a pipeline that may have changed. */
@@ -273,79 +270,6 @@ function toolsOfLastReplies(journals: readonly RunJournal[]): readonly string[] 
 function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
   const message = `tools have changed since run ${runId} was started: ${changed.join(", ")}; restore the old tools, or continue with these: allowChanged (--allow-changed)`;
   return new SluiceError("Validation", "tools_changed", message, { detail: { tools: [...changed] } });
-}
-
-/** The records of a state cannot be read back if the pipeline no longer has it. */
-function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
-  const within = pipelinesWithin(spec);
-  const removed = new Set(
-    withoutMade(journals).flatMap((journal) => {
-      const pipelines = journal.parentId === undefined ? [spec] : pipelinesOf(journal, within);
-      const entered = journal.records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? []);
-      const { states, invoked } = begunIn(journal);
-      const hasState = named(pipelines.flatMap((one) => [...one.states.keys()]));
-      const hasPipeline = named(pipelines.flatMap((one) => [...one.pipelines.keys()]));
-      return [
-        ...[...entered, ...states].filter((state) => !hasState(state)),
-        ...invoked.filter((pipeline) => !hasPipeline(pipeline)),
-      ];
-    }),
-  );
-  if (removed.size === 0) return;
-  throw new SluiceError(
-    "Host",
-    "state_unknown",
-    `run ${runId} has come to ${[...removed].join(", ")}, which pipeline ${spec.id} no longer has; restore it to continue the run`,
-    { detail: { states: [...removed] } },
-  );
-}
-
-/** Whether a name is one of these. An event may have it masked. */
-function named(names: readonly string[]): (name: string) => boolean {
-  const known = new Set([...names, ...names.map(redactText)]);
-  return (name) => known.has(name);
-}
-
-/** The pipelines that a child may run in, by the id in its start; all of them if none has that id any more. */
-function pipelinesOf(journal: RunJournal, within: readonly PipelineSpec[]): readonly PipelineSpec[] {
-  const id = startOf(journal)?.data.pipeline;
-  const own = within.filter((one) => one.id === id || redactText(one.id) === id);
-  return own.length === 0 ? within : own;
-}
-
-function startOf({ runId, records: [first] }: RunJournal): SluiceEvent | undefined {
-  return first === undefined ? undefined : readEvents(runId, first).find(({ type }) => type === "run.started");
-}
-
-/** The states and pipelines of the fan-outs that have not joined, whose children may not have begun. */
-function begunIn({ runId, records }: RunJournal): {
-  readonly states: readonly string[];
-  readonly invoked: readonly string[];
-} {
-  const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
-  const open = records.filter(({ phase, ordinal }) => phase === "open" && !joined.has(ordinal));
-  const ofFanOuts = open.filter(({ stepId }) => parseStepId(stepId).kind === "fanOut");
-  const started = ofFanOuts
-    .flatMap((record) => readEvents(runId, record))
-    .filter(({ type }) => type === "fanOut.started");
-  const states = started.flatMap(({ data: { list, children, siblings } }) =>
-    textsIn(list === undefined ? (membersOf(children, "state") ?? siblings) : [list]),
-  );
-  return { states, invoked: started.flatMap(({ data }) => textsIn(membersOf(data.children, "pipeline"))) };
-}
-
-function membersOf(children: Json | undefined, member: string): readonly Json[] | undefined {
-  return Array.isArray(children) ? children.flatMap((child: Json) => field(child, member) ?? []) : undefined;
-}
-
-function textsIn(value: Json | undefined): readonly string[] {
-  return Array.isArray(value) ? value.filter((one: Json) => typeof one === "string") : [];
-}
-
-/** The journals without those of runs whose pipeline was made during the run, which are checked where they are made again. */
-function withoutMade(journals: readonly RunJournal[]): readonly RunJournal[] {
-  const made = journals.flatMap((journal) => (startOf(journal)?.data.made === undefined ? [] : [journal.runId]));
-  return journals.filter(({ runId }) => !made.some((one) => runId === one || runId.startsWith(`${one}/`)));
 }
 
 /** The fingerprint does not cover function bodies, so only the changed files can be reported. */

@@ -60,7 +60,7 @@ function transitionRows({ runId, body }: PersonRequest, width: number): readonly
 
 function questionRows({ runId, body }: PersonRequest, width: number): readonly string[] {
   const options = field(field(body, "answer"), "enum");
-  const choices = Array.isArray(options) ? toldApart(options, (option) => wordOf(option)) : [];
+  const choices = Array.isArray(options) ? toldApart(options) : [];
   return [
     ...own(`Run ${runId} asks:`, width),
     ...itemRows(runId, body, width),
@@ -70,7 +70,7 @@ function questionRows({ runId, body }: PersonRequest, width: number): readonly s
 }
 
 /** The answers of a question in words, or all of them as JSON if two would look alike. */
-export function toldApart(values: readonly Json[], word: (value: Json) => string): readonly string[] {
+export function toldApart(values: readonly Json[], word = (value: Json): string => wordOf(value)): readonly string[] {
   const words = values.map(word);
   const seen = new Set(words.map((text) => text.replaceAll(/\s+/gu, " ").trim().toLowerCase()));
   return seen.size === values.length ? words : values.map((value) => JSON.stringify(value));

@@ -309,14 +309,21 @@ export class ProgramRunner implements StepRunner {
   }
 
   suspend(): Promise<never> {
-    const { control, tree } = this.#run;
-    return new Promise((_resolve, reject) => {
+    const suspended = this.#untilStopped<never>();
+    this.#run.tree.interruptions.rest(this);
+    return suspended;
+  }
+
+  /** Rejects when the run has to stop, unless something else comes first. */
+  #untilStopped<T>(first?: Promise<T>): Promise<T> {
+    const { control } = this.#run;
+    return new Promise((resolve, reject) => {
       const controlChanged = (): void => {
         if (control.stopped !== undefined) reject(control.stopped);
       };
       control.listener = { controlChanged };
-      tree.interruptions.rest(this);
       controlChanged();
+      first?.then(resolve, reject);
     });
   }
 
@@ -480,20 +487,13 @@ export class ProgramRunner implements StepRunner {
 
   /** Begins nothing while others end what a person interrupted. Rejects if the run has to stop. */
   async #interruptionOver(): Promise<void> {
-    const { control, tree } = this.#run;
-    while (tree.interruptions.holds(this)) {
+    const { interruptions } = this.#run.tree;
+    while (interruptions.holds(this)) {
       this.#isHeld = true;
-      await new Promise<void>((resolve) => {
-        const controlChanged = (): void => {
-          if (control.stopped !== undefined) resolve();
-        };
-        control.listener = { controlChanged };
-        controlChanged();
-        void tree.interruptions.over.then(resolve);
-      });
+      await this.#untilStopped(interruptions.over);
       this.#isHeld = false;
-      if (control.stopped !== undefined) throw control.stopped;
-      if (tree.interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
+      if (this.#run.control.stopped !== undefined) throw this.#run.control.stopped;
+      if (interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
     }
   }
 

@@ -60,11 +60,6 @@ export function questionFault({ answer }: JsonObject): string | undefined {
   }
 }
 
-/** Whether a value answers a question that has no fault. */
-export function fitsQuestion({ answer }: JsonObject, value: Json): boolean {
-  return answer === undefined || (isJsonObject(answer) && compileJsonSchema(answer)(value).ok);
-}
-
 /** Event data that all answers have. */
 export function answeredByOf({ kind, by, reason, proof }: JournaledAnswer, { at }: ReceivedSignal): JsonObject {
   return {

@@ -2,10 +2,11 @@ import { digestOf } from "../../base/canonical.ts";
 import { isJsonObject, type JsonObject, wellFormed } from "../../base/json.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
 import { stepIds, stepNames } from "../../journal/step-id.ts";
+import { valueFault } from "../../people/interactor.ts";
 import { type Attempt, DECIDES } from "../attempt.ts";
 import type { AskOutcome } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
-import { answeredByOf, awaitAnswer, fitsQuestion, type JournaledAnswer, questionFault, readAnswer } from "./answer.ts";
+import { answeredByOf, awaitAnswer, type JournaledAnswer, questionFault, readAnswer } from "./answer.ts";
 
 /** What a state asks a person for. */
 export interface PersonQuestion {
@@ -75,7 +76,7 @@ function outcomeOf(answer: JournaledAnswer, digest: string, body: JsonObject): A
     case "value": {
       if (value === undefined) return unanswered("invalid", "the answer has no value");
       if (answer.digest !== digest) return unanswered("invalid", "the answer was for another question");
-      return fitsQuestion(body, value)
+      return valueFault(body, value) === undefined
         ? { answered: true, value, by }
         : unanswered("invalid", "the answer does not fit the question's schema");
     }

@@ -169,16 +169,16 @@ export class ActWork {
     const { detours } = execution;
     if (this.#closed || detours.left !== undefined) {
       const message = `attempt ${number} of ${executionId} has ended`;
-      return refusedCall(new SluiceError("Host", "attempt_over", message));
+      return rejected(new SluiceError("Host", "attempt_over", message));
     }
     if (detours.active) {
       const message = `${executionId} waits for the handler of an interrupt, and can do nothing else meanwhile; await every call`;
-      return refusedCall(new SluiceError("Host", "step_overlap", message));
+      return rejected(new SluiceError("Host", "step_overlap", message));
     }
     // No step is open then, which would refuse it.
     if (slot.isAwaited) {
       const message = `a call of ${executionId} waits for a concurrency slot, and nothing else can be done meanwhile; await every call`;
-      return refusedCall(new SluiceError("Host", "step_overlap", message));
+      return rejected(new SluiceError("Host", "step_overlap", message));
     }
     const ended = (): void => {
       this.#inFlight -= 1;
@@ -200,7 +200,7 @@ export class ActWork {
   step<T>(name: string, work: () => Promise<T>): Promise<T> {
     if (isKindStepName(name)) return this.during(work);
     const message = `${this.#attempt.executionId}: a kind of state cannot name a step ${JSON.stringify(name)}: ${name === "" ? "the name is empty" : "the run uses this name itself"}; choose another one`;
-    return refusedCall(new SluiceError("Host", "step_name_reserved", message));
+    return rejected(new SluiceError("Host", "step_name_reserved", message));
   }
 
   /** Rejects all further work of the executor. Returns the requests that were never settled. */
@@ -212,10 +212,10 @@ export class ActWork {
 }
 
 /** A call of the executor's code that is not begun. Code that does not await it must not end the process with it. */
-function refusedCall(why: SluiceError): Promise<never> {
-  const refused = Promise.reject(why);
-  refused.catch(() => undefined);
-  return refused;
+function rejected(why: SluiceError): Promise<never> {
+  const rejection = Promise.reject(why);
+  rejection.catch(() => undefined);
+  return rejection;
 }
 
 const NO_FACTS: StartFacts = new Map();

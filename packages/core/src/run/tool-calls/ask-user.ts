@@ -5,15 +5,9 @@ import type { AllowedCall } from "../../gate/authorize-call.ts";
 import { visible } from "../../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, questionId, stepNames } from "../../journal/step-id.ts";
+import { valueFault } from "../../people/interactor.ts";
 import { DECIDES } from "../attempt.ts";
-import {
-  answeredByOf,
-  awaitAnswer,
-  fitsQuestion,
-  type JournaledAnswer,
-  questionFault,
-  readAnswer,
-} from "../requests/answer.ts";
+import { answeredByOf, awaitAnswer, type JournaledAnswer, questionFault, readAnswer } from "../requests/answer.ts";
 import { type ExecutableCall, type ExecutedCall, refusedCall } from "./execute-tool-call.ts";
 import type { ToolCallContext } from "./tool-call.ts";
 
@@ -89,7 +83,8 @@ function resultOf(answer: JournaledAnswer, { digest, body }: Extract<Opened, { k
   if (kind !== "value" || value === undefined)
     return none("not_answered", reason ?? "the user declined to answer this question");
   if (answer.digest !== digest) return none("answer_invalid", "the answer was for another question");
-  if (!fitsQuestion(body, value)) return none("answer_invalid", "the answer does not fit the question's schema");
+  if (valueFault(body, value) !== undefined)
+    return none("answer_invalid", "the answer does not fit the question's schema");
   return { ok: true, output: value, outcome: "ok", ms: 0 };
 }
 
