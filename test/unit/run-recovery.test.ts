@@ -87,7 +87,11 @@ function tree(worked: Worked, changed?: string): Pipeline<Json, unknown> {
   });
 }
 
-const interactors = [callbackInteractor("ann", () => ({ kind: "value", value: "yes" }))];
+const interactors = [
+  callbackInteractor("ann", ({ kind }) =>
+    kind === "approveTransition" ? { kind: "approve" } : { kind: "value", value: "yes" },
+  ),
+];
 const deploys = (worked: Worked) =>
   tool("Deploy", {
     prepare: () => null,
@@ -386,6 +390,46 @@ test("a branch whose recorded route leads to a state that is gone starts none of
   expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
   expect(await next.resume(going("last"), run.runId)).toMatchObject({ status: "completed" });
 });
+
+test.each(["a state", "siblings"])(
+  "a branch that waits for the approval of a transition to %s that the pipeline no longer has starts none of the siblings",
+  async (where) => {
+    const { memory, worked, life } = scene(4);
+    const asking = work({
+      allowedTools: ["Deploy"],
+      act: async (scope) => {
+        await scope.ask({ name: "now", question: { question: "now?", answer: { type: "string" } } });
+        return completed(await caller(scope)("Deploy"));
+      },
+    });
+    const going = (next: "last" | "renamed") => {
+      const to = where === "a state" ? next : fanOut(["two", next], { join: "three" });
+      const inner = pipeline({
+        id: "inner",
+        input,
+        stages: { one: work(), two: work(), [next]: work(), three: work() },
+        initial: "one",
+        transitions: [
+          { from: "one", on: "success", to, approval: { message: "the last part" } },
+          { from: next, on: "success", to: where === "a state" ? "two" : "three" },
+          { from: "two", on: "success", to: "three" },
+          { from: "three", on: "success", to: done(null) },
+        ],
+      });
+      return branches(asking, running(), inner);
+    };
+    const first = life(memory.connect(), false);
+    const run = first.start(going("last"), {}, { answers: "any" });
+    await eventually(async () => (await first.host.requests()).length === 2);
+    await run.suspend();
+    const next = life();
+    const before = await recorded(next, run.runId);
+    const changed = next.resume(going("renamed"), run.runId, { allowChanged: true });
+    await expect(changed).rejects.toMatchObject({ code: "state_unknown", detail: { states: ["last"] } });
+    expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
+    expect(await next.resume(going("last"), run.runId)).toMatchObject({ status: "completed" });
+  },
+);
 
 test("the wait for runs that still read their records is no active time of one that has read its own", async () => {
   const { memory, clock, life } = scene(4);

@@ -1,6 +1,13 @@
 import { field, type Json, type PipelineSpec, type RunJournal, SluiceError, type SluiceEvent } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
-import { parseAttemptStep, parseStepId, pipelinesWithin, redactText } from "@sluice/core/runtime";
+import {
+  isLifecycle,
+  parseAttemptStep,
+  parseStepId,
+  parseStoredJson,
+  pipelinesWithin,
+  redactText,
+} from "@sluice/core/runtime";
 
 /** The records of a state cannot be read back if the pipeline no longer has it. */
 export function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
@@ -9,7 +16,7 @@ export function refuseRemovedStates(spec: PipelineSpec, runId: string, journals:
     withoutMade(journals).flatMap((journal) => {
       const pipelines = journal.parentId === undefined ? [spec] : pipelinesOf(journal, within);
       const entered = journal.records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? []);
-      const { states, invoked } = begunIn(journal);
+      const { states, invoked } = comingIn(journal);
       const hasState = named(pipelines.flatMap((one) => [...one.states.keys()]));
       const hasPipeline = named(pipelines.flatMap((one) => [...one.pipelines.keys()]));
       return [
@@ -44,11 +51,19 @@ function startOf({ runId, records: [first] }: RunJournal): SluiceEvent | undefin
   return first === undefined ? undefined : readEvents(runId, first).find(({ type }) => type === "run.started");
 }
 
-/** The states and pipelines of the fan-outs that have not joined, whose children may not have begun. */
-function begunIn({ runId, records }: RunJournal): {
+/** States and pipelines that a run comes to without having entered them. */
+interface Coming {
   readonly states: readonly string[];
   readonly invoked: readonly string[];
-} {
+}
+
+function comingIn(journal: RunJournal): Coming {
+  const [begun, asked] = [begunIn(journal), askedIn(journal)];
+  return { states: [...begun.states, ...asked.states], invoked: [...begun.invoked, ...asked.invoked] };
+}
+
+/** Those of the fan-outs that have not joined, whose children may not have begun. */
+function begunIn({ runId, records }: RunJournal): Coming {
   const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
   const open = records.filter(({ phase, ordinal }) => phase === "open" && !joined.has(ordinal));
   const ofFanOuts = open.filter(({ stepId }) => parseStepId(stepId).kind === "fanOut");
@@ -59,6 +74,21 @@ function begunIn({ runId, records }: RunJournal): {
     textsIn(list === undefined ? (membersOf(children, "state") ?? siblings) : [list]),
   );
   return { states, invoked: started.flatMap(({ data }) => textsIn(membersOf(data.children, "pipeline"))) };
+}
+
+/** The steps whose records hold a decision that a person may have to approve. */
+const DECIDING: ReadonlySet<string> = new Set(["accept", "approval", "fanOutApproval"]);
+
+/** Where the transition leads that the run waits for a person to approve. Nothing is recorded while it waits. */
+function askedIn({ records }: RunJournal): Coming {
+  const last = records.findLast((record) => !isLifecycle(record));
+  const read =
+    last === undefined || !DECIDING.has(parseStepId(last.stepId).kind) ? undefined : parseStoredJson(last.value);
+  if (read?.ok !== true || field(read.value, "asks") === undefined) return { states: [], invoked: [] };
+  const choice = field(field(read.value, "decision"), "choice");
+  const targets = [field(choice, "state"), ...(membersOf(field(choice, "siblings"), "state") ?? [])];
+  const invoked = textsIn(membersOf(field(choice, "siblings"), "pipeline"));
+  return { states: textsIn(targets.filter((target) => target !== undefined)), invoked };
 }
 
 function membersOf(children: Json | undefined, member: string): readonly Json[] | undefined {
