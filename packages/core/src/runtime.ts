@@ -85,6 +85,7 @@ export {
   createRunMeter,
   type LimitHit,
   NO_USAGE,
+  raceAbort,
 } from "./run/limits/limits.ts";
 export { pipelineProgram } from "./run/pipeline-run.ts";
 export { type PreparedStates, prepareStates } from "./run/prepared-states.ts";

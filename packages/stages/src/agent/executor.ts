@@ -15,7 +15,7 @@ import {
 import { addUsage, NO_USAGE, textField } from "@sluice/core/runtime";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent, shownTools } from "./agent-spec.ts";
-import { completionStepName } from "./agent-steps.ts";
+import { checkLate } from "./agent-steps.ts";
 import { nearWindow } from "./budget.ts";
 import { completionByChoice } from "./choosing/by-choice.ts";
 import { completionByEvents } from "./completion/by-events.ts";
@@ -33,7 +33,7 @@ import {
 import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { type ModelsInUse, modelInUse, modelTurn, type StageModels, type TurnAnswer } from "./model-turn.ts";
-import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
+import type { Reply, TurnCall } from "./reply-record.ts";
 import { type CallAnswer, callId, progressIn, Transcript } from "./transcript.ts";
 
 /**
@@ -220,8 +220,8 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   if (outcomes.some(({ interrupts = [] }) => interrupts.length > 0)) {
     answers.push(...interruptedCalls(state, turn, reply));
   } else if (others.length < reply.calls.length) {
-    // In order, up to the one that completes the state.
-    const checks = others.length === 0 ? answer.completions : await lateChecks(state, turn, reply);
+    // In order, up to the one that completes the state. Beside other calls, they are checked after those have run.
+    const checks = others.length === 0 ? answer.completions : await checkLate({ completion, turn }, reply, scope);
     for (const call of reply.calls) {
       if (!completion.own.has(call.tool)) continue;
       const check = checks.find(({ index }) => index === call.index);
@@ -361,17 +361,6 @@ function interruptedCalls({ completion }: AgentState, turn: number, reply: Reply
   return reply.calls
     .filter(({ tool }) => completion.own.has(tool))
     .map(({ index }) => ({ id: callId(turn, index), ok: false, output: { code: "interrupted", message } }));
-}
-
-/** Own calls beside others are checked after those have run. */
-async function lateChecks(
-  { scope, completion }: AgentState,
-  turn: number,
-  reply: Reply,
-): Promise<readonly CompletionCheck[]> {
-  return await scope.steps.run(completionStepName(turn), () => completion.check(reply, turn, scope), {
-    decides: () => true,
-  });
 }
 
 function textOf({ content }: Reply): string {

@@ -11,6 +11,7 @@ import { LiveText, maskedCut } from "../secrets/cut-text.ts";
 import type { AgentSpec } from "./agent-spec.ts";
 import {
   backoffStepNames,
+  checkCompletions,
   costOfStep,
   decidesCompletion,
   type ModelStepRecord,
@@ -349,10 +350,10 @@ async function replyRecord(
   trial: ModelAttempt,
   outcome: Extract<ModelOutcome, { readonly ok: true }>,
 ): Promise<ModelStepRecord> {
-  const { completion, turn } = trial.request;
+  const { request } = trial;
   const masked = maskReply(outcome, scope.secrets);
   // Beside other calls, completions are checked after those have run.
-  const completions = callsOnly(masked, completion.own) ? await completion.check(masked, turn, scope) : [];
+  const completions = callsOnly(masked, request.completion.own) ? await checkCompletions(request, masked, scope) : [];
   return {
     kind: "reply",
     reply: encodeReply(masked),

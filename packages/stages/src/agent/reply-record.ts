@@ -15,16 +15,16 @@ export type Reply = Omit<SuccessfulReply, "ok" | "text" | "calls"> & {
 };
 /** A call with its arguments, or with its raw text if they are invalid. */
 export type TurnCall = Omit<ModelToolCall, "rawInput"> & { readonly rawInput?: string };
-/** The validation of a completion call, by its position. */
+/** The validation of a completion call, by its position. `stopped`: the attempt had to end before its schema did. */
 export type CompletionCheck = { readonly index: number } & (
   | { readonly ok: true; readonly output: Json }
-  | { readonly ok: false; readonly issues: readonly Issue[] }
+  | { readonly ok: false; readonly issues: readonly Issue[]; readonly stopped?: true }
 );
 
 /** A valid completion without an output has it in the arguments of its call. */
 export type CompletionCheckRecord = { readonly index: number } & (
   | { readonly ok: true; readonly output?: Json }
-  | { readonly ok: false; readonly issues: readonly Issue[] }
+  | { readonly ok: false; readonly issues: readonly Issue[]; readonly stopped?: true }
 );
 
 /** Whether all calls of a reply are to these tools. */

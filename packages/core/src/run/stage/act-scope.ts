@@ -8,7 +8,7 @@ import { maskSecrets } from "../../journal/redaction.ts";
 import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds, stepNames } from "../../journal/step-id.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
-import type { StartFacts } from "../execution.ts";
+import type { Execution, StartFacts } from "../execution.ts";
 import type { ActOutcome, ActScope, ScopedSteps } from "../executor.ts";
 import {
   ABORT_GRACE_MS,
@@ -51,21 +51,34 @@ export async function endAct(attempt: Attempt, work: ActWork, acted: Acted): Pro
   for (const requestId of work.close()) {
     journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
   }
-  const { left: leftBy, interrupted } = execution.detours;
   const outcome =
-    acted === ABANDONED || leftBy !== undefined || interrupted !== undefined
-      ? cancelledWith(acted, cancelled ?? "cancelled", interrupted !== undefined)
-      : await checkedOutput(journal, execution.state, acceptedBy(attempt, isObject(acted) ? { ...acted } : acted));
+    acted === ABANDONED || isEndedEarly(execution)
+      ? cancelledWith(acted, cancelled ?? "cancelled", execution)
+      : await checkedAct(attempt, acted);
   journal.note("stage.act", left("outcome", outcome.status));
   return outcome;
 }
 
+function isEndedEarly({ detours: { left: leftBy, interrupted } }: Execution): boolean {
+  return leftBy !== undefined || interrupted !== undefined;
+}
+
+async function checkedAct(attempt: Attempt, acted: ActOutcome): Promise<ActOutcome> {
+  const { execution } = attempt;
+  const given = acceptedBy(attempt, isObject(acted) ? { ...acted } : acted);
+  const outcome = await checkedOutput(attempt, given);
+  // An interruption may have stopped the check.
+  return outcome.status === "cancelled" && isEndedEarly(execution)
+    ? cancelledWith(given, outcome.reason, execution)
+    : outcome;
+}
+
 /** What was used counts, however the executor of a cancelled attempt ends. What it did counts if the state is entered again. */
-function cancelledWith(acted: Acted, reason: string, isEnteredAgain: boolean): ActOutcome {
+function cancelledWith(acted: Acted, reason: string, { detours }: Execution): ActOutcome {
   const none = endedBeforeAct({ kind: "cancelled", reason });
   const outcome = acted === ABANDONED ? none : readOutcome("", acted);
   const { turns, usage } = outcome;
-  const partial = isEnteredAgain ? partialOf(outcome) : undefined;
+  const partial = detours.interrupted === undefined ? undefined : partialOf(outcome);
   return { status: "cancelled", reason, turns, usage, ...(partial === undefined ? {} : { partial }) };
 }
 

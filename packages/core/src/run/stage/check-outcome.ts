@@ -1,39 +1,67 @@
-import { cloneJson, isJsonObject, isObject, type Json, jsonFault, toJsonValue } from "../../base/json.ts";
+import {
+  cloneJson,
+  field,
+  isJsonObject,
+  isObject,
+  type Json,
+  jsonFault,
+  parseStoredJson,
+  toJsonValue,
+} from "../../base/json.ts";
 import { idFault } from "../../base/problems.ts";
 import { readPatch } from "../../definition/choice.ts";
-import type { StateSpec } from "../../definition/spec.ts";
+import type { StepCall, StepOptions } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import { issuesText } from "../../schema/issues.ts";
 import type { CompiledSchema } from "../../schema/schema.ts";
-import { type AttemptJournal, DECIDES } from "../attempt.ts";
+import type { Attempt } from "../attempt.ts";
 import type { ActOutcome } from "../executor.ts";
 import { isAmount } from "../limits/ledger.ts";
-import { NO_USAGE } from "../limits/limits.ts";
+import { cancelReason, type LimitHit, NO_USAGE, raceAbort } from "../limits/limits.ts";
 
-type CheckedOutput = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
+type CheckedOutput =
+  | { readonly ok: true; readonly output: Json }
+  | { readonly ok: false; readonly why: string }
+  /** The schema still worked when the state was cancelled, or its time was up. */
+  | { readonly ok: false; readonly cancelled: string }
+  | { readonly ok: false; readonly hit: LimitHit };
 
 /** Checks an executor's output against the state's schema, in a step, because a schema may be user code. */
-export function checkedOutput(
-  journal: AttemptJournal,
-  { kind, output: schema, checksOutput }: Pick<StateSpec, "kind" | "output" | "checksOutput">,
-  acted: ActOutcome,
-): Promise<ActOutcome> | ActOutcome {
+export function checkedOutput(attempt: Attempt, acted: ActOutcome): Promise<ActOutcome> | ActOutcome {
+  const { kind, output: schema, checksOutput } = attempt.execution.state;
   const outcome = readOutcome(kind, acted);
   if (schema === undefined || checksOutput === true || outcome.status !== "completed") return outcome;
-  return checkedBy(journal, schema, outcome);
+  return checkedBy(attempt, schema, outcome);
 }
 
 async function checkedBy(
-  journal: AttemptJournal,
+  attempt: Attempt,
   schema: CompiledSchema<unknown>,
   outcome: Extract<ActOutcome, { readonly status: "completed" }>,
 ): Promise<ActOutcome> {
-  const { output } = outcome;
-  const checked = await journal.run(stepNames.output, () => check(schema, output), DECIDES);
+  const { output, turns, usage } = outcome;
+  const checked = await attempt.journal.run(
+    stepNames.output,
+    (call) => check(attempt, schema, output, call),
+    CHECKS_AGAIN,
+  );
   if (checked.ok) return { ...outcome, output: checked.output };
-  const { turns, usage } = outcome;
-  return { status: "failed", code: "schema", message: `the output does not fit: ${checked.why}`, turns, usage };
+  if ("cancelled" in checked) return { status: "cancelled", reason: checked.cancelled, turns, usage };
+  const failed = { status: "failed", turns, usage } as const;
+  if ("why" in checked) return { ...failed, code: "schema", message: `the output does not fit: ${checked.why}` };
+  const { code, limit, message, detail } = checked.hit;
+  return { ...failed, code, message: `${message}; ${STILL_CHECKED}`, detail: { limit, ...detail } };
 }
+
+const STILL_CHECKED = "the schema of the output was still checking";
+
+/** Replay checks an output again, unless the check was stopped. */
+const CHECKS_AGAIN: StepOptions = {
+  decides: ({ value }) => {
+    const read = parseStoredJson(value);
+    return !read.ok || (field(read.value, "cancelled") === undefined && field(read.value, "hit") === undefined);
+  },
+};
 
 /** An executor may be user code: an invalid outcome fails its state and nothing else. */
 export function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
@@ -120,7 +148,26 @@ function additionsFault(adds: unknown): string | undefined {
   return fault;
 }
 
-async function check(schema: CompiledSchema<unknown>, output: Json): Promise<CheckedOutput> {
-  const verdict = await schema.check(output);
-  return verdict.ok ? { ok: true, output: verdict.value } : { ok: false, why: issuesText(verdict.issues) };
+async function check(
+  { execution, limits, journal }: Attempt,
+  schema: CompiledSchema<unknown>,
+  output: Json,
+  call: StepCall,
+): Promise<CheckedOutput> {
+  const { signal } = execution.detours;
+  const checking = schema.check(output);
+  const ended =
+    checking instanceof Promise
+      ? await limits.timed(signal, (timed) => raceAbort(timed, checking))
+      : { value: checking };
+  if (ended !== undefined) {
+    const { value: verdict } = ended;
+    return verdict.ok ? { ok: true, output: verdict.value } : { ok: false, why: issuesText(verdict.issues) };
+  }
+  const cancelled = cancelReason(signal);
+  if (cancelled !== undefined) return { ok: false, cancelled };
+  const hit = limits.exceeded();
+  if (hit === undefined) return { ok: false, why: STILL_CHECKED };
+  call.event(journal.event("limit.reached", { limit: hit.limit, message: hit.message, ...hit.detail }));
+  return { ok: false, hit };
 }

@@ -13,7 +13,7 @@ import {
 import { addUsage, issuesText, NO_USAGE, textField } from "@sluice/core/runtime";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
-import { completionStepName } from "../agent-steps.ts";
+import { checkLate } from "../agent-steps.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
 import { cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import type { ModelCaller } from "../model-call.ts";
@@ -181,9 +181,7 @@ async function checksOf(
   reply: Reply,
 ): Promise<readonly CompletionCheck[]> {
   if (callsOnly(reply, completion.own)) return known;
-  return await scope.steps.run(completionStepName(turn), () => completion.check(reply, turn, scope), {
-    decides: () => true,
-  });
+  return await checkLate({ completion, turn }, reply, scope);
 }
 
 interface AnsweredCalls {

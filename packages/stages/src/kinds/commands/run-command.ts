@@ -12,7 +12,7 @@ import {
   type StageContext,
   type StepCall,
 } from "@sluice/core";
-import { messageOf, redactText } from "@sluice/core/runtime";
+import { messageOf, raceAbort, redactText } from "@sluice/core/runtime";
 import {
   CALL_VARIABLE,
   endSurvivors,
@@ -232,7 +232,9 @@ export async function runCommand(
   if (!command.successCodes.includes(exitCode)) return { kind: "exited", exitCode, ...own, endedAt: clock.now() };
   // After masking, since an escape in JSON can hide a secret.
   const whole = scope.secrets.json(start.parse(texts.stdout));
-  return { kind: "exited", exitCode, ...own, ...(await parsedOf(command, whole, own)), endedAt: clock.now() };
+  const parsing = await scope.deadline.timed(signal, (timed) => raceAbort(timed, parsedOf(command, whole, own)));
+  if (parsing === undefined) return aborted(scope, clock, own);
+  return { kind: "exited", exitCode, ...own, ...parsing.value, endedAt: clock.now() };
 }
 
 /** Whether a run masks the value of a secret and keeps it from all other processes. */
