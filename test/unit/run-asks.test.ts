@@ -1,4 +1,12 @@
-import { type Answer, callbackInteractor, final, type Json, type PersonRequest, pipeline } from "@sluice/core";
+import {
+  type ActScope,
+  type Answer,
+  callbackInteractor,
+  final,
+  type Json,
+  type PersonRequest,
+  pipeline,
+} from "@sluice/core";
 import { parseStepId } from "@sluice/core/runtime";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
@@ -181,6 +189,80 @@ describe("a state that asks", () => {
     expect(hasBegun).toBe(false);
     finish();
     expect([(await first).status, (await second).status]).toEqual(["completed", "completed"]);
+  });
+
+  test("holds no slot meanwhile, though the state asks for a pipeline that does not exist", async () => {
+    const live = session({ model: noModel, wait: true, maxParallel: 1 });
+    const refused: unknown[] = [];
+    const both = asks(async (scope) => {
+      const answer = Promise.resolve(asking(scope, null));
+      await eventually(async () => (await live.host.requests()).length === 1);
+      const children = scope.runChildren("children", [{ key: "a", pipeline: "none", input: {} }]);
+      const [end] = await Promise.allSettled([children]);
+      if (end.status === "rejected") refused.push(end.reason.code);
+      return await answer;
+    });
+    const run = live.start(both, {});
+    await eventually(() => refused.length === 1);
+    expect(
+      await live.run(
+        asks(() => Promise.resolve(completed("meanwhile"))),
+        {},
+      ),
+    ).toMatchObject({
+      output: "meanwhile",
+    });
+    const [request] = await live.host.requests(run.runId);
+    await live.answer(request ?? expect.fail(), { kind: "value", value: "blue" }, "person");
+    expect(await run).toMatchObject({ status: "completed", output: { value: "blue" } });
+    expect(refused).toEqual(["pipeline_unknown"]);
+  });
+
+  test("and a call beside another one, as often as there are slots, leaves the slots to other runs", async () => {
+    const live = session({ model: noModel, maxParallel: 2 });
+    const inner = asks(() => Promise.resolve(completed(null)));
+    const children = (scope: ActScope, name: string) =>
+      scope.runChildren(name, [{ key: "a", pipeline: "inner", input: {} }]);
+    const careless = pipeline({
+      id: "careless",
+      input,
+      pipelines: { inner },
+      stages: {
+        only: work({
+          act: async (scope) => {
+            await Promise.allSettled([children(scope, "one"), children(scope, "two")]);
+            return completed(null);
+          },
+        }),
+      },
+      initial: "only",
+      transitions: [{ from: "only", on: "success", to: output }],
+    });
+    const runs = [live.start(careless, {}), live.start(careless, {})];
+    for (const run of runs) await expect(run).rejects.toMatchObject({ code: "step_overlap" });
+    expect(await live.run(inner, {})).toMatchObject({ status: "completed" });
+  });
+
+  test("and one for a pipeline that does not exist, which its attempt does not await, loses no slot", async () => {
+    const live = session({ model: noModel, maxParallel: 1 });
+    const { promise: freed, resolve: free } = Promise.withResolvers<void>();
+    let isBusy = false;
+    const careless = asks(async (scope) => {
+      const floating = scope.runChildren("children", [{ key: "a", pipeline: "none", input: {} }]);
+      floating.catch(() => undefined);
+      await eventually(() => isBusy);
+      return completed(null);
+    });
+    const other = asks(async () => {
+      isBusy = true;
+      await freed;
+      return completed(null);
+    });
+    const [first, second] = [live.start(careless, {}), live.start(other, {})];
+    expect(await first).toMatchObject({ status: "completed" });
+    free();
+    expect(await second).toMatchObject({ status: "completed" });
+    expect(await live.run(other, {})).toMatchObject({ status: "completed" });
   });
 
   test("from an attempt that has ended, without waiting for it, ends nothing but the question", async () => {

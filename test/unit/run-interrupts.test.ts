@@ -232,6 +232,31 @@ describe("a changed file of an interrupt", () => {
     expect(executionsOf(result.stages)).toEqual(["review#1 completed", "review#2 completed", "work#1 completed"]);
   });
 
+  test("whose handler throws stops the run, even if the state catches what its call rejects with", async () => {
+    const memory = createMemoryJournals();
+    const caught: unknown[] = [];
+    const careful: Act = async (scope) => {
+      const [ended] = await Promise.allSettled([turn(scope, 1, [["src/a.ts"]])]);
+      if (ended.status === "fulfilled") return completed("reviewed");
+      caught.push(ended.reason);
+      // Nothing can be done with it.
+      const [again] = await Promise.allSettled([turn(scope, 2, [["src/b.ts"]])]);
+      if (again.status === "rejected") caught.push(again.reason);
+      return completed("not reviewed");
+    };
+    const failing = () => {
+      throw new Error("the reviewer is not there");
+    };
+    const first = session({ ...options(), host: createHost(memory.connect()) });
+    const run = first.start(interrupted({ work: careful, review: failing }), {});
+    await expect(run).rejects.toMatchObject({ message: "the reviewer is not there" });
+    expect(caught).toMatchObject([{ message: "the reviewer is not there" }, { code: "step_overlap" }]);
+    const next = session({ ...options(), host: createHost(memory.connect()) });
+    const resumed = await next.resume(interrupted({ work: careful }), run.runId);
+    expect(resumed).toMatchObject({ status: "completed", output: "reviewed" });
+    expect(executionsOf(resumed.stages)).toEqual(["review#1 completed", "work#1 completed"]);
+  });
+
   test("needs no second slot, and the wait is outside the time cap of the execution", async () => {
     const live = session({ ...options(), maxParallel: 1 });
     const slow: Act = async () => {

@@ -138,6 +138,8 @@ export interface Detours {
   acting: { check(): void } | undefined;
   /** Whether a handler works now. */
   readonly active: boolean;
+  /** What a handler threw, which stops the run even if the executor catches it. */
+  readonly fault: { readonly thrown: unknown } | undefined;
   /** What the run does once this execution has ended, if a handler did not return to it. */
   readonly left: Transition | undefined;
   /** By whom and why a person interrupted this execution, which then ends as cancelled. */

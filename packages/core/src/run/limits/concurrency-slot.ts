@@ -14,8 +14,9 @@ export class ConcurrencySlot implements SlotWait {
   /** The wait for a slot, of which there is at most one. */
   #acquiring: Promise<void> | undefined;
   #isOver = false;
-  /** How many attempts have ended. */
+  /** How many attempts have ended, and how many waits of this one are open: it gets the slot again after the last one. */
   #attempts = 0;
+  #waits = 0;
   /** Whether a call waits for the slot again. A field, since every call reads it. */
   isAwaited = false;
 
@@ -78,23 +79,30 @@ export class ConcurrencySlot implements SlotWait {
    */
   async withSlotReleased<T>(wait: () => Promise<T>): Promise<T> {
     const attempts = this.#attempts;
+    this.#waits += 1;
     this.release();
     // Also after a rejection, which its caller may handle.
     const [waited] = await Promise.allSettled([wait()]);
-    if (!this.#isOver && attempts === this.#attempts) {
-      this.isAwaited = true;
-      await this.acquire();
-      this.isAwaited = false;
+    if (attempts === this.#attempts) {
+      this.#waits -= 1;
+      if (this.#waits === 0 && !this.#isOver) await this.#acquireAgain();
     }
+    if (this.#isOver) this.release();
     if (waited.status === "rejected") throw waited.reason;
     if (!this.#isOver && attempts === this.#attempts) return waited.value;
-    if (this.#isOver) this.release();
     throw new SluiceError("Host", "attempt_over", "the attempt ended while one of its calls was waiting");
+  }
+
+  async #acquireAgain(): Promise<void> {
+    this.isAwaited = true;
+    await this.acquire();
+    this.isAwaited = false;
   }
 
   /** An attempt has ended: its calls that still wait get no slot. */
   endAttempt(): void {
     this.#attempts += 1;
+    this.#waits = 0;
     this.isAwaited = false;
   }
 

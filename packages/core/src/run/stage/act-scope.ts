@@ -46,6 +46,7 @@ export function act(
 /** The outcome of an attempt whose executor returned `acted`. */
 export async function endAct(attempt: Attempt, work: ActWork, acted: Acted): Promise<ActOutcome> {
   const { execution, journal } = attempt;
+  if (execution.detours.fault !== undefined) throw execution.detours.fault.thrown;
   const cancelled = cancelReason(execution.detours.signal);
   // A token never survives its attempt, even if the executor still holds it.
   for (const requestId of work.close()) {

@@ -30,7 +30,14 @@ export async function acknowledgementOf(
   if (countOf(state, orchestrator).visits === 0) return undefined;
   apply(state, { enter: { state: orchestrator, input: inputOf(end) } });
   const limit = new AbortController();
-  const none = { active: false, left: undefined, interrupted: undefined, watch: noWatch, unwatch: noWatch };
+  const none = {
+    active: false,
+    fault: undefined,
+    left: undefined,
+    interrupted: undefined,
+    watch: noWatch,
+    unwatch: noWatch,
+  };
   const detours: Detours = { ...none, signal: limit.signal, acting: undefined, take: noDetour };
   const abort = (reason: SluiceError): void => {
     limit.abort(reason);

@@ -26,6 +26,7 @@ export class OwnDetours implements Detours {
   acting: { check(): void } | undefined;
   #unwatch: (() => void) | undefined;
   active = false;
+  fault: { readonly thrown: unknown } | undefined;
   left: Transition | undefined;
   interrupted: Interrupted | undefined;
 
@@ -45,13 +46,22 @@ export class OwnDetours implements Detours {
     this.active = true;
     // Between two states of the handler, nothing can be interrupted.
     const watched = this.#steps.interruptible(undefined);
-    const detour = await this.#perform(decided);
+    const detour = await this.#performed(decided);
     watched();
     this.active = false;
     if (detour.kind === "returned") return detour;
     this.left = detour.next;
     this.#abort(new SluiceError("Cancellation", "interrupted", detour.reason));
     return { kind: "left" };
+  }
+
+  async #performed(decided: Decided): Promise<Detour> {
+    try {
+      return await this.#perform(decided);
+    } catch (thrown) {
+      this.fault = { thrown };
+      throw thrown;
+    }
   }
 
   watch(event: (data: JsonObject) => EventDraft): void {
