@@ -361,6 +361,47 @@ describe("what an executor of any kind spent in an earlier process", () => {
   });
 });
 
+test.each<readonly [where: string, of: (inner: Plain, limits: RunLimits) => Plain]>([
+  ["the run", (inner, limits) => called(inner, limits)],
+  ["the state that runs a pipeline", (inner, limits) => called(inner, {}, limits)],
+])("the time of processes without caps counts once %s has one", async (_where, of) => {
+  const { clock, first, second } = twoHosts();
+  let [process, isHanging] = [1, false];
+  // Each process works for a minute, and hangs in its second step.
+  const minutes = async ({ steps }: ActScope): Promise<Json> => {
+    for (let minute = 1; minute <= 3; minute += 1) {
+      await steps.run(`minute/${minute}`, async ({ signal }) => {
+        isHanging = minute > process;
+        if (isHanging) return await stopped(signal).then(() => null);
+        clock.turn(60_000);
+        return null;
+      });
+    }
+    return "worked";
+  };
+  const inner = pipeline({
+    id: "inner",
+    input: anyInput,
+    stages: { unit: work({ act: async (scope) => completed(await minutes(scope)) }) },
+    initial: "unit",
+    next: { unit: ({ output }) => done(output) },
+  });
+  const limited = (limits: RunLimits): Plain => of(inner, limits);
+  const here = session({ model: noModel, clock, host: first });
+  const handle = here.start(limited({}), {});
+  await eventually(() => isHanging);
+  await handle.suspend();
+  process = 2;
+  isHanging = false;
+  const again = here.resume(limited({}), handle.runId);
+  await eventually(() => isHanging);
+  await again.suspend();
+  process = 3;
+  const there = session({ model: noModel, clock, host: second });
+  const capped = there.resume(limited({ timeoutMs: 150_000 }), handle.runId, { allowChanged: true });
+  expect(await capped).toMatchObject({ stages: [{ status: "failed", detail: { code: "timeout" } }] });
+});
+
 test("of journals of earlier versions is read from the values of their model steps, lost calls included", async () => {
   const model = billedModel(({ turn }) =>
     turn < 2 ? { kind: "answer", tool: "Look", input: { turn }, used: { input: 100, output: 10 } } : { kind: "hang" },
@@ -388,7 +429,7 @@ test("of journals of earlier versions is read from the values of their model ste
   live.clock.turn(7);
   await handle.suspend();
   const journals = await live.host.journal(handle.runId);
-  const costs = recordedCosts(spec, journals, () => undefined);
+  const costs = recordedCosts(journals, () => undefined);
   expect(costs.spent.tokens.spent).toBeGreaterThan(2 * 110 + 1_000);
 
   const older = journals.map(({ records, ...journal }) => ({
@@ -402,8 +443,8 @@ test("of journals of earlier versions is read from the values of their model ste
       return { ...record, events, value: JSON.stringify(value) };
     }),
   }));
-  expect(recordedCosts(spec, older, () => undefined).spent.tokens.spent).toBe(0);
-  const { spent, runMs } = recordedCosts(spec, older, costInValue);
+  expect(recordedCosts(older, () => undefined).spent.tokens.spent).toBe(0);
+  const { spent, runMs } = recordedCosts(older, costInValue);
   expect({ spent, runMs }).toEqual({ spent: costs.spent, runMs: costs.runMs });
 });
 
@@ -436,7 +477,7 @@ test("the time of another pipeline in journals of earlier versions is that of it
   }));
   expect(older).not.toEqual(journals);
   for (const read of [journals, older]) {
-    const { ms } = recordedCosts(outer.spec, read, costInValue).tree(`${runId}/call#1:a1:run/inner`, 1);
+    const { ms } = recordedCosts(read, costInValue).tree(`${runId}/call#1:a1:run/inner`, 1);
     expect(ms).toBe(2_000);
   }
 });

@@ -13,7 +13,7 @@ export const BUDGETS = {
   "read-call": { of: "more", atMost: 32, calls: 350 },
   grant: { of: "more", atMost: 27, calls: 412 },
   "fan-out": { of: "more", atMost: 20 },
-  resume: { of: "more", atMost: 19 },
+  resume: { of: "more", atMost: 20 },
   run: { of: "all", atMost: 140 },
   key: { of: "all", atMost: 30 },
 } as const satisfies Readonly<Record<string, Budget>>;

@@ -199,7 +199,7 @@ export function createSession(options: SessionOptions): Session {
     const run = await preparation.of(spec, runId, rules, journals);
     const changes = comparison.withTools(run.deps);
     const source = options.source === undefined ? {} : { source: options.source };
-    const costs = recordedCosts(spec, journals, costInValue);
+    const costs = recordedCosts(journals, costInValue);
     refuseUnpricedRecords(spec, runId, costs);
     return await added(() =>
       host.resume(runId, run.program(costs), {
@@ -235,7 +235,7 @@ export function createSession(options: SessionOptions): Session {
     const rules = recordedRules(from, journals, options);
     const run = await preparation.of(spec, runId, rules, past);
     const changed = comparison.withTools(run.deps);
-    refuseUnpricedRecords(spec, of, recordedCosts(spec, past, costInValue));
+    refuseUnpricedRecords(spec, of, recordedCosts(past, costInValue));
     const { source = PROGRAMMATIC, settings } = options;
     const facts = { source, ...run.facts };
     const input = run.deps.secrets.json(from.data.input ?? null);
@@ -247,7 +247,7 @@ export function createSession(options: SessionOptions): Session {
     return await added(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
       const copied = await journalsOf(host, runId);
-      const costs = recordedCosts(spec, copied, costInValue);
+      const costs = recordedCosts(copied, costInValue);
       return await host.resume(runId, run.program(costs), { read: copied });
     });
   };

@@ -85,18 +85,16 @@ export class ConcurrencySlot implements SlotWait {
     const [waited] = await Promise.allSettled([wait()]);
     if (attempts === this.#attempts) {
       this.#waits -= 1;
-      if (this.#waits === 0 && !this.#isOver) await this.#acquireAgain();
+      if (this.#waits === 0 && !this.#isOver) {
+        this.isAwaited = true;
+        await this.acquire();
+        this.isAwaited = false;
+      }
     }
     if (this.#isOver) this.release();
     if (waited.status === "rejected") throw waited.reason;
     if (!this.#isOver && attempts === this.#attempts) return waited.value;
     throw new SluiceError("Host", "attempt_over", "the attempt ended while one of its calls was waiting");
-  }
-
-  async #acquireAgain(): Promise<void> {
-    this.isAwaited = true;
-    await this.acquire();
-    this.isAwaited = false;
   }
 
   /** An attempt has ended: its calls that still wait get no slot. */

@@ -1,8 +1,4 @@
 // What runs and executions used: in this process, and by what earlier ones recorded.
-import { textField } from "../../base/json.ts";
-import { nanoUsd } from "../../base/money.ts";
-import type { PipelineSpec } from "../../definition/spec.ts";
-import type { Caps } from "../../definition/state-rules.ts";
 import { readCost } from "../../journal/record.ts";
 import type { JournalRecord, RunJournal, StepCost } from "../../journal/seam.ts";
 import { parseAttemptStep, parseSiblingId, parseStepId } from "../../journal/step-id.ts";
@@ -17,6 +13,17 @@ export interface Account {
   reserved: number;
   /** An unknown amount was spent, so nothing more may be. */
   unknown: boolean;
+}
+
+/** Whole billionths of a dollar, so that sums and caps are exact. */
+const NANO = 1_000_000_000;
+
+export function nanoUsd(usd: number): number {
+  return Math.round(usd * NANO);
+}
+
+export function usdOf(nano: number): number {
+  return nano / NANO;
 }
 
 /** A ledger that starts with what is already spent in another. */
@@ -84,15 +91,14 @@ export const NO_RECORDED_COSTS: RecordedCosts = {
 
 /**
  * Sums the recorded costs of the steps of a run and its children. An open record counts too, with the most that its step could
- * use, if no process finished the step or a different one did. Nothing is read for a run without caps. `older` reads the cost of a
- * record that has none, which earlier versions kept in its value.
+ * use, if no process finished the step or a different one did. They are read without caps, too: the times that this process records
+ * have to include those before, since a later one may have caps. `older` reads the cost of a record that has none, which earlier
+ * versions kept in its value.
  */
 export function recordedCosts(
-  spec: PipelineSpec,
   journals: readonly RunJournal[],
   older: (record: JournalRecord) => StepCost | undefined,
 ): RecordedCosts {
-  if (!hasCaps(spec) && !journals.some(isOfMade)) return NO_RECORDED_COSTS;
   const spent = createLedger();
   let runMs = 0;
   const unpriced = new Set<JournalRecord>();
@@ -106,10 +112,10 @@ export function recordedCosts(
     const callers = callersOf(runId).map(executionAt);
     let open: JournalRecord | undefined;
     const add = (record: JournalRecord): void => {
-      const cost = readCost(record) ?? older(record);
+      const at = parseAttemptStep(record.stepId);
+      const cost = readCost(record) ?? (at === undefined ? undefined : older(record));
       if (cost === undefined) return;
-      const { executionId } = parseAttemptStep(record.stepId) ?? {};
-      const execution = executionAt(keyOf(runId, executionId ?? ""));
+      const execution = executionAt(keyOf(runId, at?.executionId ?? ""));
       spend(execution.spent, cost);
       for (const { started } of callers) spend(started, cost);
       spend(spent, cost);
@@ -170,20 +176,6 @@ function callersOf(runId: string): readonly string[] {
   const step = parseStepId(of.fanOut);
   const outer = callersOf(of.parentId);
   return step.kind === "children" ? [keyOf(of.parentId, step.executionId), ...outer] : outer;
-}
-
-function hasCaps({ limits, states, pipelines }: PipelineSpec): boolean {
-  const all: readonly (Caps | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
-  return all.some((each) => each !== undefined && isCapped(each)) || [...pipelines.values()].some(hasCaps);
-}
-
-/** Whether it is the run of a pipeline that a state owns or made. Its caps are not among those of the pipelines that a run knows. */
-function isOfMade({ input }: RunJournal): boolean {
-  return textField(input, "made") !== undefined;
-}
-
-function isCapped({ maxTokens, maxCostUsd, timeoutMs }: Caps): boolean {
-  return maxTokens !== undefined || maxCostUsd !== undefined || timeoutMs !== undefined;
 }
 
 function keyOf(runId: string, executionId: string): string {

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
-import { nanoUsd, usdOf, usdText } from "../../base/money.ts";
+import { usdText } from "../../base/money.ts";
 import type { Usage } from "../../definition/result.ts";
 import type { Caps, RunLimits } from "../../definition/state-rules.ts";
 import type { StepCost } from "../../journal/seam.ts";
@@ -11,8 +11,10 @@ import {
   isAmount,
   type Ledger,
   NO_RECORDED_COSTS,
+  nanoUsd,
   type RecordedCosts,
   spend,
+  usdOf,
 } from "./ledger.ts";
 
 /** The spending and the running time of a root run, all its states and children included. */
