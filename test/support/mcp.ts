@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { type ActScope, done, type Json, pipeline, type SluiceEvent } from "@sluice/core";
@@ -29,12 +29,15 @@ export const BARE_ENV = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
 export interface Misbehaving {
   readonly config: McpStdioServer;
   noted(): readonly string[];
+  /** Adds a line, for a server that waits for one. */
+  note(line: string): void;
 }
 export function misbehaving(way: string, options: Partial<McpStdioServer> = {}): Misbehaving {
   const log = tempFolder().put("log", "");
   const args = [join(root, "test/fixtures/mcp/server.ts"), way, log];
   return {
     config: { command: process.execPath, args, ...options },
+    note: (line) => appendFileSync(log, `${line}\n`),
     noted: () =>
       readFileSync(log, "utf8")
         .split("\n")

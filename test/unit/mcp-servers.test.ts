@@ -218,6 +218,19 @@ describe("what a session knows of its tools holds", () => {
     expect(bad.noted().filter((line) => line.startsWith("call act"))).toEqual([]);
   });
 
+  test("also when it changes while this process reads nothing", async () => {
+    const bad = misbehaving("turns-when-asked");
+    const { output } = await useServers({ bad: bad.config }, async (call) => {
+      const first = await call(act);
+      bad.note("turn");
+      // As a search of the workspace does, from whose end to the call nothing is read either.
+      while (!bad.noted().includes("turned"));
+      return [first, await call(act, { again: 1 })];
+    });
+    expect(output).toMatchObject(["called act", { code: "tool_changed" }]);
+    expect(bad.noted().filter((line) => line.startsWith("call act"))).toHaveLength(1);
+  });
+
   test("of calls side by side none slips past the look", async () => {
     const bad = misbehaving("changes-text", { reads: ["*"] });
     const { output } = await useServers({ bad: bad.config }, async (call, { calls }) => {

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { defineTool, type Tool, type ToolCall, type ToolResult } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { reportingChanges } from "../bash/workspace-diff.ts";
@@ -110,6 +111,7 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
 
   /** A tool must be what the model and people saw when they chose and approved the call. */
   const refuseChanged = async (connection: Connection, tool: OfferedTool, signal: AbortSignal): Promise<void> => {
+    await arrivedIsRead();
     await before(look(connection), signal);
     const how = changed.get(tool.own);
     if (how === undefined) return;
@@ -157,6 +159,12 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
     return callFailure(server, tool, { end: transport.ended, thrown: answer.thrown, secrets });
   };
   return tools.map((tool) => toolOf(options, tool, call));
+}
+
+/** An announcement that arrived while the process was busy, such as with a search of the workspace, is read first. */
+async function arrivedIsRead(): Promise<void> {
+  // A pipe hands what it has read to its reader in the next turn.
+  for (const _turn of [1, 2]) await setImmediate();
 }
 
 function toolOf({ settings: { config }, clock }: LinkOptions, tool: OfferedTool, call: Call): Tool {
