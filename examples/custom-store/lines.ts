@@ -21,12 +21,16 @@ type Change =
   | { readonly do: "signal"; readonly runId: string; readonly name: string; readonly received: ReceivedSignal }
   | { readonly do: "cancel"; readonly runId: string; readonly cancel: Cancel }
   | { readonly do: "remove"; readonly rootIds: readonly string[] };
+/** Signals of this name answer a request. */
+const REQUEST = "request/";
 type Part = Pick<Commit, "record" | "opened" | "closed" | "end" | "wakeAt">;
 
 interface Run {
   readonly row: NewRunRow;
   readonly records: JournalRecord[];
   readonly requests: Map<string, OpenRequest>;
+  /** The ids of requests that have an answer. */
+  readonly answered: Set<string>;
   readonly signals: Map<string, ReceivedSignal[]>;
   end?: RunEnd;
   cancel?: Cancel;
@@ -66,7 +70,7 @@ export function openLineJournal(file: string): LineJournal {
         const { run, owner, commit } = change;
         if (run.runId === run.rootId) trees.set(run.rootId, { owner, epoch: 1, runIds: [] });
         trees.get(run.rootId)?.runIds.push(run.runId);
-        const made: Run = { row: run, records: [], requests: new Map(), signals: new Map() };
+        const made: Run = { row: run, records: [], requests: new Map(), answered: new Set(), signals: new Map() };
         runs.set(run.runId, made);
         add(made, commit);
         break;
@@ -76,7 +80,13 @@ export function openLineJournal(file: string): LineJournal {
           const { runId, rootId } = row;
           if (runId === rootId) trees.set(rootId, { owner: null, epoch: 1, runIds: [] });
           trees.get(rootId)?.runIds.push(runId);
-          const whole: Run = { row, records: [...records], requests: new Map(), signals: new Map() };
+          const whole = {
+            row,
+            records: [...records],
+            requests: new Map(),
+            answered: new Set<string>(),
+            signals: new Map(),
+          };
           runs.set(runId, end === undefined ? whole : { ...whole, end });
         }
         break;
@@ -94,10 +104,11 @@ export function openLineJournal(file: string): LineJournal {
         break;
       }
       case "signal": {
-        const { signals, row } = known(change.runId);
+        const { signals, answered, row } = known(change.runId);
         const tree = trees.get(row.rootId);
         if (tree !== undefined) tree.signalled = true;
         signals.set(change.name, [...(signals.get(change.name) ?? []), change.received]);
+        if (change.name.startsWith(REQUEST)) answered.add(change.name.slice(REQUEST.length));
         break;
       }
       case "cancel":
@@ -251,9 +262,9 @@ export function openLineJournal(file: string): LineJournal {
           guard();
           const run = runs.get(runId);
           if (run === undefined || run.end !== undefined) return "unknown";
-          const [, requestId] = /^request\/(.*)$/s.exec(name) ?? [];
-          if (requestId !== undefined) {
-            if (run.signals.has(name)) return "already_answered";
+          if (name.startsWith(REQUEST)) {
+            const requestId = name.slice(REQUEST.length);
+            if (run.answered.has(requestId)) return "already_answered";
             const request = run.requests.get(requestId);
             if (request === undefined) return "unknown";
             if (digest !== undefined && digest !== request.digest) return "digest_mismatch";
@@ -275,7 +286,11 @@ export function openLineJournal(file: string): LineJournal {
         requests(rootId) {
           guard();
           const ids = rootId === undefined ? [...runs.keys()] : (trees.get(rootId)?.runIds ?? []);
-          return copy(ids.flatMap((id) => [...known(id).requests.values()]).sort((a, b) => a.openedAt - b.openedAt));
+          const stored = ids.flatMap((id) => {
+            const { requests, answered } = known(id);
+            return [...requests.values()].map((one) => ({ ...one, answered: answered.has(one.requestId) }));
+          });
+          return copy(stored.sort((a, b) => a.openedAt - b.openedAt));
         },
         remove(rootIds) {
           guard();
@@ -309,7 +324,11 @@ export function openLineJournal(file: string): LineJournal {
 
 function add(run: Run, { record, opened, closed, end }: Part): void {
   run.records.push(record);
-  for (const request of opened) run.requests.set(request.requestId, request);
+  for (const request of opened) {
+    run.requests.set(request.requestId, request);
+    // One that is opened again takes another answer.
+    run.answered.delete(request.requestId);
+  }
   for (const requestId of closed) run.requests.delete(requestId);
   if (end === undefined) return;
   run.end = end;

@@ -1,4 +1,4 @@
-import { done, fanOut, type JsonObject, pipeline, type RunHost } from "@sluice/core";
+import { done, fanOut, type JsonObject, type OpenRequest, pipeline, type RunHost } from "@sluice/core";
 import { sealWithCode } from "@sluice/core/gate";
 import { replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
@@ -156,27 +156,73 @@ describe("an approval counts", () => {
   });
 });
 
-test("a run that is resumed: never takes an unproven answer that came in between, nor the code of the process before", async () => {
+test.each([
+  ["without a proof", async (_made: Office, request: OpenRequest) => ({ kind: "approve", digest: request.digest })],
+  [
+    "with the code of the process before",
+    async (made: Office, request: OpenRequest, host: RunHost) => proved(host, request, await codeOf(made)),
+  ],
+])("an approval %s that came while no process waited never counts: the same is asked again", async (_, answer) => {
   const made = office();
   const { live, handle, elsewhere } = begun(made);
-  await open(elsewhere);
-  await soon(() => made.codes.length === 1);
+  const request = await open(elsewhere);
+  await codeOf(made);
+  const payload = await answer(made, request, elsewhere);
   await handle.suspend();
   await live.close();
-  const request = await open(elsewhere);
-  await sent(elsewhere, request);
+  await sent(elsewhere, request, payload);
   const later = session({ ...made.own(), model: made.model, host: made.host() });
   const again = later.resume(made.pipe, handle.runId);
-  await soon(async () => (await elsewhere.requests())[0]?.requestId !== request.requestId && made.codes.length === 2);
+  await soon(() => made.codes.length === 2);
+  expect(made.ran).toEqual([]);
   const second = await open(elsewhere);
-  const stale = sealWithCode(await codeOf(made), await placeOf(elsewhere, second), {});
-  expect(stale).toBeUndefined();
+  expect(second).toMatchObject({ requestId: request.requestId, digest: request.digest, body: request.body });
+  expect(sealWithCode(await codeOf(made), await placeOf(elsewhere, second), {})).toBeUndefined();
   await sent(elsewhere, second, await proved(elsewhere, second, await codeOf(made, 1)));
+  await soon(() => made.ran.length === 1);
+  await later.answer(await open(elsewhere), DENY, "me");
   await again;
-  expect(made.ran).toEqual([{ n: 2 }]);
+  expect(made.ran).toEqual([{ n: 1 }]);
+  const events = await eventsOf(later.host, handle.runId);
+  expect(dataOf(events, "grant.expired")).toEqual([{ requestId: request.requestId, cause: "unproven" }]);
   expect(await answersIn(later, handle.runId)).toEqual([
-    ["deny", "elsewhere", "missing"],
     ["approve", "elsewhere", "code"],
+    ["deny", "me", "session"],
+  ]);
+  const replay = await replayRun(made.pipe, await later.host.journal(handle.runId), { tools: made.all, env: {} });
+  expect([replay.identical, replay.status]).toEqual([true, "completed"]);
+});
+
+test("a denial that came while no process waited counts", async () => {
+  const made = office();
+  const { live, handle, elsewhere } = begun(made);
+  const request = await open(elsewhere);
+  await handle.suspend();
+  await live.close();
+  await sent(elsewhere, request, { kind: "deny", reason: "not today" });
+  const later = session({ ...made.own(), model: made.model, host: made.host() });
+  const again = later.resume(made.pipe, handle.runId);
+  await soon(async () => (await elsewhere.requests())[0]?.requestId !== request.requestId);
+  await later.answer(await open(elsewhere), DENY, "me");
+  await again;
+  expect((await answersIn(later, handle.runId))[0]).toEqual(["deny", "elsewhere", "missing"]);
+});
+
+test.each(["suspended", "closed"])("an answer that was accepted before its session was %s counts", async (how) => {
+  const made = office();
+  const { live, handle, elsewhere } = begun(made);
+  expect(await live.answer(await open(elsewhere), { kind: "approve" }, "me")).toBe("accepted");
+  if (how === "suspended") await handle.suspend();
+  await live.close();
+  expect(made.ran).toEqual([]);
+  const later = session({ ...made.own(), model: made.model, host: made.host() });
+  const again = later.resume(made.pipe, handle.runId);
+  await soon(() => made.ran.length === 1);
+  await later.answer(await open(elsewhere), DENY, "me");
+  await again;
+  expect(await answersIn(later, handle.runId)).toEqual([
+    ["approve", "me", "session"],
+    ["deny", "me", "session"],
   ]);
 });
 

@@ -278,6 +278,32 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     expect(await store.signals("r1", "request/q4")).toEqual([]);
   });
 
+  test("a request that is opened again takes another answer, and the one before stays among the signals", async () => {
+    const { store, other } = opened();
+    const next = chainOf("r1");
+    const epoch = await startRun(store, "r1", next);
+    await store.append({ ...plain("r1", epoch, next()), opened: [ask("q1", "r1"), ask("q2", "r1")] });
+    const answer = (id: string, payload: string) =>
+      other.putSignal("r1", { name: `request/${id}`, payload, by: "me" }, 1);
+    const answered = async () => (await store.requests("r1")).map(({ requestId, answered }) => [requestId, answered]);
+    expect([await answer("q1", "first"), await answer("q2", "only")]).toEqual(["accepted", "accepted"]);
+    expect(await answered()).toEqual([
+      ["q1", true],
+      ["q2", true],
+    ]);
+    await store.append({ ...plain("r1", epoch, next()), opened: [ask("q1", "r1")] });
+    expect(await answered()).toEqual([
+      ["q1", false],
+      ["q2", true],
+    ]);
+    expect([await answer("q1", "second"), await answer("q1", "third"), await answer("q2", "another")]).toEqual([
+      "accepted",
+      "already_answered",
+      "already_answered",
+    ]);
+    expect(await store.signals("r1", "request/q1")).toMatchObject([{ payload: "first" }, { payload: "second" }]);
+  });
+
   test("open requests are listed oldest first, of a tree or of all, until they are closed or their run ends", async () => {
     const { store } = opened();
     const next = chainOf("r1");
@@ -301,7 +327,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
       ["z"],
       [],
     ]);
-    expect((await store.requests("r1")).at(-1)).toEqual(late);
+    expect((await store.requests("r1")).at(-1)).toEqual({ ...late, answered: false });
     await store.append({ ...plain("r1", epoch, next()), closed: ["q2"] });
     expect(await ids("r1")).toEqual(["c1", "q1"]);
     const end: Pick<Commit, "end"> = { end: { status: "completed", value: null } };

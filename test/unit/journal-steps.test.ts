@@ -1,5 +1,6 @@
 import {
   isSluiceError,
+  type Json,
   type ProgramEnd,
   type RunHost,
   type RunTask,
@@ -91,15 +92,31 @@ describe("a step", () => {
   });
 });
 
-test("what comes by a signal is cleaned before it is recorded, and says still who sent it and when", async () => {
+test("what comes by a signal is cleaned before it is recorded, with events, and still says who sent it and when", async () => {
   const host = newHost();
   const task = await start(host, async (steps): Promise<ProgramEnd> => {
-    const received = await steps.waitForSignal("go", { clean: (payload) => ({ cleaned: payload }) });
-    return completed({ ...received });
+    const early: boolean[] = [];
+    const take = (payload: Json, isEarlier: boolean) => {
+      early.push(isEarlier);
+      const event = { type: "message.received", data: { cleaned: payload } } as const;
+      return { payload: { cleaned: payload }, events: [event] };
+    };
+    const received = await steps.waitForSignal("go", { take });
+    await steps.waitForSignal("there", { take });
+    return completed({ ...received, early });
   });
   await turns();
+  await host.signal("r1", { name: "there", payload: 8, by: "me" });
   await host.signal("r1", { name: "go", payload: 7, by: "me" });
-  expect((await endOf(task)).value).toEqual({ payload: { cleaned: 7 }, by: "me", at: expect.any(Number) });
+  expect((await endOf(task)).value).toEqual({
+    ...{ payload: { cleaned: 7 }, by: "me", at: expect.any(Number) },
+    early: [false, true],
+  });
+  const events = await eventsOf(host);
+  expect(events.filter(({ type }) => type === "message.received").map(({ data }) => data)).toEqual([
+    { cleaned: 7 },
+    { cleaned: 8 },
+  ]);
 });
 
 describe("a run that is cancelled while it replays", () => {

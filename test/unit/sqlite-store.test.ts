@@ -147,10 +147,12 @@ describe("requests", () => {
     const epoch = await startRun(store, "r1", next);
     const opened = [request("r1", "q2", 20), request("r1", "q1", 10)];
     await store.append({ ...plain("r1", epoch, next()), opened });
-    expect(await store.requests("r1")).toEqual([opened[1], opened[0]]);
+    expect(await store.requests("r1")).toMatchObject(
+      [opened[1], opened[0]].map((one) => ({ ...one, answered: false })),
+    );
     expect(await store.requests("r9")).toEqual([]);
     await store.append({ ...plain("r1", epoch, next()), closed: ["q1"] });
-    expect(await store.requests()).toEqual([opened[0]]);
+    expect(await store.requests()).toMatchObject([{ ...opened[0], answered: false }]);
   });
 
   test("with the same id in two runs are two requests", async () => {

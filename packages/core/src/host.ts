@@ -9,7 +9,15 @@ export { verifyExport } from "./journal/audit/verify-export.ts";
 export { createHost, type HostOptions } from "./journal/host/host.ts";
 export { GENESIS, hashRecord, readCost, readEvents } from "./journal/record.ts";
 export type { AttemptRef, AttemptStepRef, StepRef } from "./journal/step-id.ts";
-export type { Commit, JournalStore, NewRunRow, RunRow, StoreChange, WholeRun } from "./journal/store/journal-store.ts";
+export type {
+  Commit,
+  JournalStore,
+  NewRunRow,
+  RunRow,
+  StoreChange,
+  StoredRequest,
+  WholeRun,
+} from "./journal/store/journal-store.ts";
 export { createMemoryJournals, type MemoryJournals, type MemoryJournalsOptions } from "./journal/store/memory-store.ts";
 export { inTreeOrder, type OrderedRecord, TreeReader, type TreeRecord } from "./journal/tree-order.ts";
 export { asRead, forkPointsOf, recordsBefore } from "./run/replay/fork-points.ts";

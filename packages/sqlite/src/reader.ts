@@ -4,12 +4,11 @@ import {
   type JournalRecord,
   type Json,
   type JsonObject,
-  type OpenRequest,
   type ReceivedSignal,
   type RunEnd,
   SluiceError,
 } from "@sluice/core";
-import type { RunRow } from "@sluice/core/host";
+import type { RunRow, StoredRequest } from "@sluice/core/host";
 import { END_STATUSES, parseStoredJson, RECORD_PHASES, unknownRun } from "@sluice/core/runtime";
 import type { Blobs } from "./blobs.ts";
 import { integer, type Row, SEQ_SPACE, text, textOrNone, word } from "./schema.ts";
@@ -21,7 +20,7 @@ export interface Reader {
   runs(rootId: string | undefined, limit: number | undefined): readonly RunRow[];
   records(runId: string, from: number, limit: number | undefined): readonly JournalRecord[];
   signals(runId: string, name: string): readonly ReceivedSignal[];
-  requests(rootId: string | undefined): readonly OpenRequest[];
+  requests(rootId: string | undefined): readonly StoredRequest[];
   due(now: number, limit: number): readonly string[];
   nextWake(now: number): number | undefined;
 }
@@ -36,7 +35,8 @@ FROM runs r JOIN runs root ON root.no = r.root_no JOIN trees t ON t.root_no = r.
 const NO_LIMIT = -1;
 
 const REQUEST = `
-SELECT q.request_id, r.run_id, q.kind, q.digest, q.opened_at, q.body
+SELECT q.request_id, r.run_id, q.kind, q.digest, q.opened_at, q.body,
+  EXISTS (SELECT 1 FROM signals s WHERE s.run_no = q.run_no AND s.answers = q.request_id) AS answered
 FROM requests q JOIN runs r ON r.no = q.run_no`;
 
 export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: string) => boolean): Reader {
@@ -202,7 +202,7 @@ function membersOf(what: string, written: string): JsonObject {
   throw notWritten(what, "it is not an object");
 }
 
-function toRequest(row: Row): OpenRequest {
+function toRequest(row: Row): StoredRequest {
   const runId = text(row, "run_id");
   return {
     requestId: text(row, "request_id"),
@@ -211,5 +211,6 @@ function toRequest(row: Row): OpenRequest {
     digest: text(row, "digest"),
     body: membersOf(`a request of run ${runId}`, text(row, "body")),
     openedAt: integer(row, "opened_at"),
+    answered: integer(row, "answered") === 1,
   };
 }

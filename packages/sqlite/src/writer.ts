@@ -55,6 +55,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   const openRequest = db.prepare(
     "INSERT INTO requests (run_no, request_id, kind, digest, opened_at, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET kind = excluded.kind, digest = excluded.digest, opened_at = excluded.opened_at, body = excluded.body",
   );
+  const reopen = db.prepare("UPDATE signals SET answers = NULL WHERE run_no = ? AND answers = ?");
   const closeRequest = db.prepare("DELETE FROM requests WHERE run_no = ? AND request_id = ?");
   const closeRequests = db.prepare("DELETE FROM requests WHERE run_no = ?");
   const endRun = db.prepare("UPDATE runs SET end_status = ?, end_blob = ?, end_value = ? WHERE no = ?");
@@ -143,6 +144,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
     addStored(runNo, staged);
     for (const { requestId, kind, digest, openedAt, body } of commit.opened) {
       openRequest.run(runNo, requestId, kind, digest, openedAt, JSON.stringify(body));
+      reopen.run(runNo, requestId);
     }
     for (const requestId of commit.closed) closeRequest.run(runNo, requestId);
     if (commit.wakeAt !== undefined) setWake.run(commit.wakeAt, runNo);

@@ -130,8 +130,11 @@ function requestsIn(runId: string, events: readonly EventDraft[], openedAt: numb
     const { requestId, kind, digest, body } = data;
     if (typeof requestId !== "string") continue;
     if (CLOSE_KINDS.has(type)) closed.push(requestId);
-    else if (typeof digest === "string" && isRequestKind(kind))
+    else if (typeof digest === "string" && isRequestKind(kind)) {
+      // One that is opened again is not closed.
+      if (closed.includes(requestId)) closed.splice(closed.indexOf(requestId), 1);
       opened.push({ requestId, runId, kind, digest, body: isJsonObject(body) ? body : {}, openedAt });
+    }
   }
   return { opened, closed };
 }

@@ -215,10 +215,16 @@ export interface WaitOptions {
   readonly timeoutMs?: number;
   /** The same as a point in time, in epoch milliseconds. The store then knows when the run has to continue. */
   readonly until?: number | undefined;
-  /** Called when the wait begins; not for one whose end is recorded. */
+  /** Called when the wait begins; not for one whose end is recorded, or whose signal is already there. */
   readonly begun?: () => void;
-  /** Removes what must not be recorded from a payload, such as known secrets. Called once, before it is recorded. */
-  readonly clean?: (payload: Json) => Json;
+  /**
+   * What is recorded of the signal: its payload without what must not be recorded, such as known secrets, and events. Called once,
+   * before that. `isEarlier`: the signal was there before this process waited for it.
+   */
+  readonly take?: (
+    payload: Json,
+    isEarlier: boolean,
+  ) => { readonly payload: Json; readonly events: readonly EventDraft[] };
 }
 
 /** A signal as its receiver sees it. */

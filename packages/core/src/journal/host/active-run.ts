@@ -126,14 +126,20 @@ export interface Wait {
   readonly until?: number | undefined;
   /** Whether the wait is over; called again whenever the store may have changed. */
   readonly arrived?: () => Promise<boolean>;
+  /** Called if it is not over at once. */
+  readonly begun?: (() => void) | undefined;
 }
 
-/** Waits until `arrived`, until the time, or until the run is cancelled or interrupted. Rejects if the run has to stop. */
+/**
+ * Waits until `arrived`, until the time, or until the run is cancelled or interrupted. Rejects if the run has to stop. Returns whether
+ * there was nothing to wait for.
+ */
 export async function waitForSignal(
   { control, clock, tree }: StepContext,
-  { rest: kind, fault, until, arrived }: Wait,
-): Promise<void> {
-  if (arrived !== undefined && (await arrived())) return;
+  { rest: kind, fault, until, arrived, begun }: Wait,
+): Promise<boolean> {
+  if (arrived !== undefined && (await arrived())) return true;
+  begun?.();
   const rest: Rest | undefined = kind === undefined ? undefined : { kind, until, fault };
   let ended = false;
   let disarm: (() => void) | undefined;
@@ -155,8 +161,18 @@ export async function waitForSignal(
         // A timer may fire slightly early, and a clock may be set back.
         disarm = clock.after(until - clock.now(), () => (clock.now() < until ? arm(until) : check.request()));
       };
+      // A signal that was accepted before a suspension counts: only this process may know what proves it.
+      const stop = (why: SluiceError): void => {
+        const last = why.code === SUSPENDED && kind === "signal" ? arrived?.() : undefined;
+        if (last === undefined) reject(why);
+        else
+          last.then(
+            (isThere) => (isThere ? resolve() : reject(why)),
+            () => reject(why),
+          );
+      };
       const controlChanged = (): void => {
-        if (control.stopped !== undefined) reject(control.stopped);
+        if (control.stopped !== undefined) stop(control.stopped);
         else if (control.cancelled !== undefined || control.interrupted !== undefined) resolve();
       };
       listener = { controlChanged };
@@ -173,4 +189,5 @@ export async function waitForSignal(
     unsubscribe?.();
     if (control.listener === listener) control.listener = undefined;
   }
+  return false;
 }

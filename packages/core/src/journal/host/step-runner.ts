@@ -200,9 +200,10 @@ export class ProgramRunner implements StepRunner {
   }
 
   waitForSignal(name: string, options: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
-    const { timeoutMs, until: end, clean } = options;
+    const { timeoutMs, until: end, begun, take } = options;
     const { store, clock } = this.#run;
     const latest = end ?? (timeoutMs === undefined ? undefined : clock.now() + timeoutMs);
+    let events = NO_EVENTS;
     return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
       stepId: stepIds.wait(name),
       open: latest === undefined ? undefined : { events: NO_EVENTS, intent: { until: latest } },
@@ -214,12 +215,15 @@ export class ProgramRunner implements StepRunner {
           found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
           return found !== undefined;
         };
-        options.begun?.();
-        await waitForSignal(this.#run, { rest: "signal", arrived, until });
+        const isEarlier = await waitForSignal(this.#run, { rest: "signal", arrived, until, begun });
         // Decided here, since a check that is still running must not change what is recorded.
         if (found === undefined) return null;
-        return clean === undefined ? found : { ...found, payload: clean(found.payload) };
+        if (take === undefined) return found;
+        const taken = take(found.payload, isEarlier);
+        events = taken.events;
+        return { ...found, payload: taken.payload };
       },
+      events: () => events,
       hand: (received) => {
         if (received !== null) this.#take(name, 1);
         return received ?? undefined;

@@ -34,12 +34,18 @@ export interface Commit {
   /** The epoch that `create` or `claim` returned for the root; an older one is refused with `ownership_lost`. */
   readonly epoch: number;
   readonly record: JournalRecord;
+  /** One that is open already is opened again: the answers to it so far no longer count, and it takes another one. */
   readonly opened: readonly OpenRequest[];
   /** Ids of requests that this record closes. */
   readonly closed: readonly string[];
   readonly end?: RunEnd;
   /** From when the root has to continue without an owner, in epoch milliseconds; 0 is at once, null never. Kept if undefined. */
   readonly wakeAt?: number | null | undefined;
+}
+
+/** An open request, and whether it has an answer, which its run has not recorded yet. */
+export interface StoredRequest extends OpenRequest {
+  readonly answered: boolean;
 }
 
 /** A run that is added with all its records. */
@@ -94,7 +100,7 @@ export interface JournalStore {
   /** Records a request to cancel, which the owner sees through `onChange`. False if the run is unknown. */
   requestCancel(runId: string, reason: string, by: string, at: number): Promise<boolean> | boolean;
   /** Open requests of one tree or of all, oldest first. A run that ended has none. */
-  requests(rootId?: string): Promise<readonly OpenRequest[]> | readonly OpenRequest[];
+  requests(rootId?: string): Promise<readonly StoredRequest[]> | readonly StoredRequest[];
   /**
    * Removes those roots that ended and have no live owner, with their descendants, requests, signals and unshared texts. Returns
    * the removed roots. After a failure some may be removed, each of them completely.

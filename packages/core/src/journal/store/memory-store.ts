@@ -12,8 +12,9 @@ interface MemoryRun {
   readonly records: JournalRecord[];
   /** By name; created on first use. */
   signals?: Map<string, ReceivedSignal[]>;
-  /** Open requests; created on first use. */
+  /** Open requests, and the ids of those that were answered; created on first use. */
   requests?: Map<string, OpenRequest>;
+  answered?: Set<string>;
 }
 interface MemoryTree {
   owner: string | undefined;
@@ -115,6 +116,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
         for (const request of commit.opened) {
           run.requests ??= new Map();
           run.requests.set(request.requestId, cloneValue(request));
+          run.answered?.delete(request.requestId);
         }
         for (const requestId of commit.closed) run.requests?.delete(requestId);
         if (commit.wakeAt !== undefined) run.tree.wakeAt = commit.wakeAt ?? undefined;
@@ -225,14 +227,17 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           guard();
           const run = runs.get(runId);
           if (run === undefined || run.end !== undefined) return "unknown";
-          const arrived = run.signals?.get(message.name) ?? [];
           if (message.name.startsWith("request/")) {
-            if (arrived.length > 0) return "already_answered";
-            const request = run.requests?.get(message.name.slice("request/".length));
+            const requestId = message.name.slice("request/".length);
+            if (run.answered?.has(requestId) === true) return "already_answered";
+            const request = run.requests?.get(requestId);
             if (request === undefined) return "unknown";
             if (message.digest !== undefined && message.digest !== request.digest) return "digest_mismatch";
             if (typeof request.body.until === "number" && at > request.body.until) return "expired";
+            run.answered ??= new Set();
+            run.answered.add(requestId);
           }
+          const arrived = run.signals?.get(message.name) ?? [];
           arrived.push(cloneValue({ payload: message.payload, by: message.by, at }));
           run.signals ??= new Map();
           run.signals.set(message.name, arrived);
@@ -255,7 +260,14 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
         requests: (rootId) => {
           guard();
           const ids = rootId === undefined ? [...runs.keys()] : (trees.get(rootId)?.runIds ?? []);
-          return ids.flatMap((id) => [...(runOf(id).requests?.values() ?? [])]).sort((a, b) => a.openedAt - b.openedAt);
+          const stored = ids.flatMap((id) => {
+            const { requests, answered } = runOf(id);
+            return [...(requests?.values() ?? [])].map((request) => ({
+              ...request,
+              answered: answered?.has(request.requestId) === true,
+            }));
+          });
+          return stored.sort((a, b) => a.openedAt - b.openedAt);
         },
         remove(rootIds) {
           guard();

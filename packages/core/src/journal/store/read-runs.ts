@@ -43,14 +43,10 @@ export async function openRequests(store: JournalStore, runId: string | undefine
   return (await unanswered(store, row.rootId)).filter((request) => isWithin(request.runId, runId));
 }
 
-/** Open requests without an answer, including one that its run has not read yet. */
+/** Open requests without an answer, even one that its run has not read. */
 async function unanswered(store: JournalStore, rootId?: string): Promise<readonly OpenRequest[]> {
-  const open: OpenRequest[] = [];
-  for (const request of await store.requests(rootId)) {
-    const answers = await store.signals(request.runId, `request/${request.requestId}`);
-    if (answers.length === 0) open.push(request);
-  }
-  return open;
+  const stored = await store.requests(rootId);
+  return stored.flatMap(({ answered, ...request }) => (answered ? [] : [request]));
 }
 
 export async function getRun(store: JournalStore, runId: string): Promise<RunSummary | undefined> {

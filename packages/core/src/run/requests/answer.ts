@@ -1,9 +1,9 @@
 // How a run asks a person, and which answers count: the request is open in a record, the answer comes back as a signal.
 import { messageOf, SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject } from "../../base/json.ts";
-import type { SluiceEvent } from "../../journal/events.ts";
+import type { EventDraft, EventType, SluiceEvent } from "../../journal/events.ts";
 import type { SecretFilter } from "../../journal/redaction.ts";
-import type { OpenRequest, ReceivedSignal, StepRunner } from "../../journal/seam.ts";
+import type { OpenRequest, ReceivedSignal, StepRunner, WaitOptions } from "../../journal/seam.ts";
 import { type AnswerProof, type AnswerSeal, createSeal, type OwnSeal } from "../../people/answer-proof.ts";
 import { compileJsonSchema } from "../../schema/json-schema.ts";
 
@@ -43,8 +43,7 @@ export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
   const proof = recordedProof(payload);
   const answer = { value: members.get("value"), digest: text("digest"), by, proof };
   if (kind === undefined) return { ...answer, kind: "deny", reason: "the answer could not be understood" };
-  if (proof === "missing" && (kind === "approve" || kind === "value"))
-    return { ...answer, kind: "deny", reason: UNPROVEN, value: undefined };
+  if (proof === "missing" && permits(kind)) return { ...answer, kind: "deny", reason: UNPROVEN, value: undefined };
   return { ...answer, kind, reason: text("reason") ?? text("cause") };
 }
 
@@ -82,24 +81,58 @@ interface AskingRun {
 }
 
 /**
- * Offers an open request and waits for its answer. A caller that holds a concurrency slot has to release it.
+ * Offers an open request and waits for its answer. A caller that holds a concurrency slot has to release it. An approval or a value
+ * that was given while an earlier process waited proves nothing in this one, which asks again; `event` makes the events for that.
  * Undefined if the run is cancelled first, or at the deadline `until` in epoch milliseconds.
  */
 export async function awaitAnswer(
   { steps, deps }: AskingRun,
   request: OpenRequest,
+  event: (type: EventType, data: JsonObject) => EventDraft,
   until?: number,
 ): Promise<ReceivedSignal | undefined> {
   const { people, secrets, answers } = deps;
+  const { runId, requestId } = request;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
-  // No one is asked again while other runs still read their records.
-  const begun = (): void => people.offer(request, seal);
-  const clean = (payload: Json): Json => withVerdict(payload, secrets.json(payload), seal, answers);
+  const options: WaitOptions = {
+    // No one is asked again while other runs still read their records.
+    begun: () => people.offer(request, seal),
+    take: (given, isEarlier) => {
+      const payload = withVerdict(given, secrets.json(given), seal, answers);
+      const isOutlived = isEarlier && field(payload, "proof") === "missing" && permits(field(payload, "kind"));
+      if (!isOutlived || !isJsonObject(payload)) return { payload, events: [] };
+      return { payload: { ...payload, proof: OUTLIVED }, events: askedAgain(request, event, until) };
+    },
+    until,
+  };
   try {
-    return await steps.waitForSignal(`request/${request.requestId}`, { begun, clean, until });
+    for (;;) {
+      const received = await steps.waitForSignal(`request/${requestId}`, options);
+      if (received === undefined || field(received.payload, "proof") !== OUTLIVED) return received;
+    }
   } finally {
-    people.withdraw(request.runId, request.requestId);
+    people.withdraw(runId, requestId);
   }
+}
+
+/** Stands for the verdict on an approval or a value whose proof, if it had one, only an earlier process could check. */
+const OUTLIVED = "outlived";
+
+/** Closes a request and opens it again, for those who count requests and the time that people take. */
+function askedAgain(
+  { requestId, kind, digest, body }: OpenRequest,
+  event: (type: EventType, data: JsonObject) => EventDraft,
+  until: number | undefined,
+): readonly EventDraft[] {
+  const [expired, opened] =
+    kind === "grantStageTool"
+      ? (["grant.expired", "grant.requested"] as const)
+      : (["request.expired", "request.opened"] as const);
+  const deadline = until === undefined ? {} : { until };
+  return [
+    event(expired, { requestId, cause: "unproven" }),
+    event(opened, { requestId, kind, digest, body, ...deadline }),
+  ];
 }
 
 /** Which answers from other processes count in a run and its siblings. Kept in memory, one per run. */
@@ -196,6 +229,11 @@ const PROOFS: readonly AnswerProof[] = ["session", "code", "sandboxed", "any", "
 function withVerdict(payload: Json, masked: Json, seal: OwnSeal, rule: AnswerRule): Json {
   if (!isJsonObject(payload) || !isJsonObject(masked)) return masked;
   return { ...masked, proof: seal.provenBy(payload) ?? unproven(rule) };
+}
+
+/** A denial and a deferral permit nothing, and need no proof. */
+function permits(kind: Json | undefined): boolean {
+  return kind === "approve" || kind === "value";
 }
 
 function unproven(rule: AnswerRule): AnswerProof {

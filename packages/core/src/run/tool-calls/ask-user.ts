@@ -55,7 +55,9 @@ export async function askQuestion(
 
   const { at: openedAt, digest, body } = opened;
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
-  const received = await slot.withSlotReleased(() => awaitAnswer(execution, request));
+  const received = await slot.withSlotReleased(() =>
+    awaitAnswer(execution, request, (type, data) => journal.event(type, data)),
+  );
   const answered = (step: StepCall): ExecutedCall => {
     if (received === undefined) {
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));

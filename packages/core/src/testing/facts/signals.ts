@@ -53,6 +53,29 @@ export const signalFacts: Facts = {
     await expectWhole(first.host);
   },
 
+  "a request that is opened again takes another answer": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    const data = { requestId: "q1", kind: "askUser", digest: "d1", body: { question: "again" } };
+    const waiting = createGate();
+    const asking = async (steps: StepRunner): Promise<ProgramEnd> => {
+      const before = await ask(steps, "q1");
+      const open = { events: [{ type: "request.opened", data }] } as const;
+      await steps.run("again", () => null, { open });
+      waiting.open();
+      const again = await steps.waitForSignal("request/q1");
+      return completed([before?.payload ?? null, again?.payload ?? null]);
+    };
+    const task = await start(first.host, asking);
+    await untilAsked(second.host);
+    assert.equal(await second.host.signal("r1", answer("q1", "first")), "accepted");
+    await waiting.passed;
+    assert.equal((await second.host.requests()).length, 1);
+    assert.equal(await second.host.signal("r1", answer("q1", "second")), "accepted");
+    assert.equal(await second.host.signal("r1", answer("q1", "third")), "already_answered");
+    assert.deepEqual((await endOf(task)).value, ["first", "second"]);
+    await expectWhole(second.host);
+  },
+
   "an answer after the deadline of its request is refused, and the run is due then": async ({ connect, clock }) => {
     const [first, second] = [await connect(), await connect()];
     const deadline = clock.now() + 60_000;
