@@ -3,7 +3,7 @@ import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { replayRun, script, scriptedModel } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
-import { completed, eventually, quiet, session, tool } from "../support/run-kit.ts";
+import { completed, dataOf, eventsOf, eventually, quiet, session, tool } from "../support/run-kit.ts";
 
 // A schema of one's own may ask a service that does not answer: what ends a state ends it then, too.
 
@@ -29,7 +29,7 @@ const limits = { timeoutMs: 1_000 };
 const ending: Readonly<Record<string, (schema: StandardSchema<Json>) => State<unknown, undefined>>> = {
   "an output": (output) => state({ kind: "own", output, limits }),
   "the call of a completion tool": (completionSchema) =>
-    stage({ prompt: "Review.", completionTool: "finish", completionSchema, turnCap: 3, allowedTools: [], limits }),
+    stage({ prompt: "Review.", completionTool: "finish", completionSchema, turnCap: 1, allowedTools: [], limits }),
   "a call of a completion tool beside another": (completionSchema) =>
     stage({
       prompt: "Review.",
@@ -93,9 +93,11 @@ test.each(places)("a cancel ends a run that checks %s", async (place) => {
 });
 
 test.each(places)("a time limit ends a state that checks %s", async (place) => {
-  const { run, clock, isSame } = await checking(place);
+  const { run, live, clock, isSame } = await checking(place);
   clock.turn(1_000);
   expect(await run).toMatchObject({ status: "completed", output: expect.stringMatching(/^timeout: /) });
+  const reached = dataOf(await eventsOf(live.host, run.runId), "limit.reached");
+  expect(reached).toMatchObject(place === COMMAND ? [] : [{ limit: "state.timeoutMs" }]);
   await isSame();
 });
 
@@ -128,3 +130,40 @@ test.each(places.filter((place) => place !== COMMAND))(
     await isSame();
   },
 );
+
+test.each([
+  ["a cancel", "cancelled"],
+  ["an interruption", "suspended"],
+])("%s that comes with the check of an output keeps what the state returned, and is replayed", async (how, status) => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  let hasBegun = false;
+  const works = {
+    kind: "own",
+    act: async () => {
+      hasBegun = true;
+      await released;
+      return completed({ version: 1 });
+    },
+  };
+  const checked = pipeline({
+    id: "checked",
+    input: OBJECT,
+    stages: { check: state({ kind: "own", output: OBJECT }) },
+    initial: "check",
+    next: { check: () => done("checked") },
+  });
+  const live = session({ executors: [works] });
+  const run = live.start(checked, {});
+  await eventually(() => hasBegun);
+  const ending = how === "a cancel" ? run.cancel("not needed") : run.interrupt("not that");
+  await quiet();
+  release();
+  await ending;
+  expect((await run).status).toBe(status);
+  const journal = await live.host.journal(run.runId);
+  expect(await replayRun(checked, journal, { env: {}, executors: [works] })).toMatchObject({ identical: true });
+  if (how === "a cancel") return;
+  expect(await live.resume(checked, run.runId)).toMatchObject({
+    stages: [{ status: "cancelled", partial: { version: 1 } }, { status: "completed" }],
+  });
+});

@@ -10,7 +10,14 @@ import {
   type Usage,
 } from "@sluice/core";
 import type { AttemptRef, AttemptStepRef } from "@sluice/core/host";
-import { decodeValue, type LimitHit, parseAttemptStep, parseStoredJson, raceAbort } from "@sluice/core/runtime";
+import {
+  decodeValue,
+  type LimitHit,
+  NO_USAGE,
+  parseAttemptStep,
+  parseStoredJson,
+  raceAbort,
+} from "@sluice/core/runtime";
 import type { AfterFailure } from "../models/provider-faults.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import { type CallUsage, readReservation, usageOfCall } from "./budget.ts";
@@ -93,9 +100,22 @@ export async function checkCompletions(
   );
   if (checked !== undefined) return checked.value;
   const message = "was still checked when the state was cancelled, or its time was up";
+  const hit = scope.signal.aborted ? undefined : scope.deadline.exceeded();
+  const stopped = hit === undefined ? {} : { hit };
   return reply.calls
     .filter(({ tool }) => completion.own.has(tool))
-    .map(({ index }) => ({ index, ok: false, issues: [{ path: "$", message }], stopped: true }));
+    .map(({ index }) => ({ index, ok: false, issues: [{ path: "$", message }], stopped }));
+}
+
+/** The cap that stopped the checks of a turn, as what ends the attempt. */
+export function capOfChecks(
+  scope: Pick<ActScope, "note">,
+  checks: readonly CompletionCheck[],
+): { readonly kind: "limit"; readonly hit: LimitHit; readonly usage: Usage } | undefined {
+  const [hit] = checks.flatMap((check) => (check.ok ? [] : (check.stopped?.hit ?? [])));
+  if (hit === undefined) return undefined;
+  scope.note({ type: "limit.reached", data: { limit: hit.limit, message: hit.message } });
+  return { kind: "limit", hit, usage: NO_USAGE };
 }
 
 /** The same in a step of its own, of a reply that also calls other tools. */
@@ -122,7 +142,7 @@ export function decidesCompletion({ value }: RecordedOutcome): boolean {
 }
 
 function wasStopped(checks: Json): boolean {
-  return Array.isArray(checks) && checks.some((check: Json) => field(check, "stopped") === true);
+  return Array.isArray(checks) && checks.some((check: Json) => field(check, "stopped") !== undefined);
 }
 
 /** Replays a model step without calling the model: checks the completions of the recorded reply against the current schema. */

@@ -15,7 +15,7 @@ import {
 import { addUsage, NO_USAGE, textField } from "@sluice/core/runtime";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent, shownTools } from "./agent-spec.ts";
-import { checkLate } from "./agent-steps.ts";
+import { capOfChecks, checkLate } from "./agent-steps.ts";
 import { nearWindow } from "./budget.ts";
 import { completionByChoice } from "./choosing/by-choice.ts";
 import { completionByEvents } from "./completion/by-events.ts";
@@ -222,6 +222,8 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   } else if (others.length < reply.calls.length) {
     // In order, up to the one that completes the state. Beside other calls, they are checked after those have run.
     const checks = others.length === 0 ? answer.completions : await checkLate({ completion, turn }, reply, scope);
+    const cap = capOfChecks(scope, checks);
+    if (cap !== undefined) return endedWithout(state, turn + 1, cap);
     for (const call of reply.calls) {
       if (!completion.own.has(call.tool)) continue;
       const check = checks.find(({ index }) => index === call.index);

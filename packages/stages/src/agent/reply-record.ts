@@ -1,5 +1,5 @@
 import { type Issue, isJsonObject, type Json } from "@sluice/core";
-import { isSameJson, type SecretFilter } from "@sluice/core/runtime";
+import { isSameJson, type LimitHit, type SecretFilter } from "@sluice/core/runtime";
 import { cleanWord, providerData, usageOf } from "../models/reply/provider-values.ts";
 import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply/reply.ts";
 
@@ -15,16 +15,18 @@ export type Reply = Omit<SuccessfulReply, "ok" | "text" | "calls"> & {
 };
 /** A call with its arguments, or with its raw text if they are invalid. */
 export type TurnCall = Omit<ModelToolCall, "rawInput"> & { readonly rawInput?: string };
-/** The validation of a completion call, by its position. `stopped`: the attempt had to end before its schema did. */
+/** Why an attempt had to end before a check did: by a cap, or else by a cancel. */
+export type Stopped = { readonly hit?: LimitHit };
+/** The validation of a completion call, by its position. */
 export type CompletionCheck = { readonly index: number } & (
   | { readonly ok: true; readonly output: Json }
-  | { readonly ok: false; readonly issues: readonly Issue[]; readonly stopped?: true }
+  | { readonly ok: false; readonly issues: readonly Issue[]; readonly stopped?: Stopped }
 );
 
 /** A valid completion without an output has it in the arguments of its call. */
 export type CompletionCheckRecord = { readonly index: number } & (
   | { readonly ok: true; readonly output?: Json }
-  | { readonly ok: false; readonly issues: readonly Issue[]; readonly stopped?: true }
+  | { readonly ok: false; readonly issues: readonly Issue[]; readonly stopped?: Stopped }
 );
 
 /** Whether all calls of a reply are to these tools. */

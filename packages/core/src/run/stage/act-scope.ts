@@ -68,10 +68,9 @@ async function checkedAct(attempt: Attempt, acted: ActOutcome): Promise<ActOutco
   const { execution } = attempt;
   const given = acceptedBy(attempt, isObject(acted) ? { ...acted } : acted);
   const outcome = await checkedOutput(attempt, given);
-  // An interruption may have stopped the check.
-  return outcome.status === "cancelled" && isEndedEarly(execution)
-    ? cancelledWith(given, outcome.reason, execution)
-    : outcome;
+  // An interruption may have come with the check.
+  const isOver = outcome.status === "cancelled" && isEndedEarly(execution);
+  return isOver ? cancelledWith(given, outcome.reason, execution) : outcome;
 }
 
 /** What was used counts, however the executor of a cancelled attempt ends. What it did counts if the state is entered again. */

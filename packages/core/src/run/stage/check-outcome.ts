@@ -22,7 +22,7 @@ import { cancelReason, type LimitHit, NO_USAGE, raceAbort } from "../limits/limi
 type CheckedOutput =
   | { readonly ok: true; readonly output: Json }
   | { readonly ok: false; readonly why: string }
-  /** The schema still worked when the state was cancelled, or its time was up. */
+  /** The state was cancelled, or its time was up while the schema still worked. */
   | { readonly ok: false; readonly cancelled: string }
   | { readonly ok: false; readonly hit: LimitHit };
 
@@ -160,12 +160,12 @@ async function check(
     checking instanceof Promise
       ? await limits.timed(signal, (timed) => raceAbort(timed, checking))
       : { value: checking };
+  const cancelled = cancelReason(signal);
+  if (cancelled !== undefined) return { ok: false, cancelled };
   if (ended !== undefined) {
     const { value: verdict } = ended;
     return verdict.ok ? { ok: true, output: verdict.value } : { ok: false, why: issuesText(verdict.issues) };
   }
-  const cancelled = cancelReason(signal);
-  if (cancelled !== undefined) return { ok: false, cancelled };
   const hit = limits.exceeded();
   if (hit === undefined) return { ok: false, why: STILL_CHECKED };
   call.event(journal.event("limit.reached", { limit: hit.limit, message: hit.message, ...hit.detail }));

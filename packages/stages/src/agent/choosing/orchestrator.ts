@@ -13,7 +13,7 @@ import {
 import { addUsage, issuesText, NO_USAGE, textField } from "@sluice/core/runtime";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
-import { checkLate } from "../agent-steps.ts";
+import { capOfChecks, checkLate } from "../agent-steps.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
 import { cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import type { ModelCaller } from "../model-call.ts";
@@ -136,6 +136,8 @@ async function choose(work: Work): Promise<ActOutcome> {
       continue;
     }
     const checks = await checksOf(work, turn, answer.completions, reply);
+    const cap = capOfChecks(scope, checks);
+    if (cap !== undefined) return endedWithout(work, turn + 1, cap);
     const settled = settle(work, turn, reply, checks);
     conversation.results(reply.calls, settled.answers, turn);
     last = settled.rejected ?? last;
