@@ -192,11 +192,14 @@ describe("what a session knows of its tools holds", () => {
     expect(faults.join()).toContain(`mcp:bad: its tool "act" ${how}`);
   });
 
-  test("also when the server says nothing: its list is looked at again", async () => {
+  test.each([
+    ["a minute later", 60_000],
+    ["when the clock was set back", -1],
+  ])("also when the server says nothing: its list is looked at again %s", async (_when, ms) => {
     const clock = handClock();
     const calls = async (call: Call): Promise<readonly Json[]> => {
       const outcomes = [await call(act), await call(act, { again: 1 })];
-      clock.turn(60_000);
+      clock.turn(ms);
       return [...outcomes, await call(act, { again: 2 })];
     };
     const { output } = await useServers({ bad: misbehaving("turns-quietly").config }, calls, { clock });

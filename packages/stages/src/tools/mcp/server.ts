@@ -91,7 +91,9 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
   let comparing: Promise<void> | undefined;
   /** Compares the tools if the list may have changed. Concurrent callers await the same comparison, so none skips it. */
   const look = async (connection: Connection): Promise<void> => {
-    const isOld = connection.transport.isStale || clock.now() - listedAt >= LIST_AGE_MS;
+    const age = clock.now() - listedAt;
+    // A clock that was set back does not show how old the list is.
+    const isOld = connection.transport.isStale || age < 0 || age >= LIST_AGE_MS;
     if (comparing === undefined && !isOld) return;
     comparing ??= compare(connection).finally(() => {
       comparing = undefined;
