@@ -290,17 +290,17 @@ test.each([1, 2, 4])(
   },
 );
 
-/** Two parallel states, which may run the pipeline `inner`. */
+/** Two parallel states, which may run these pipelines. */
 function branches(
   first: State<Json, unknown>,
   second: State<Json, unknown>,
-  inner?: Pipeline<Json, unknown>,
+  pipelines: Readonly<Record<string, Pipeline<Json, unknown>>> = {},
   id = "branches",
 ) {
   return pipeline({
     id,
     input,
-    pipelines: inner === undefined ? {} : { inner },
+    pipelines,
     stages: { start: work(), first, second, end: work() },
     initial: "start",
     next: {
@@ -311,10 +311,18 @@ function branches(
     },
   });
 }
-const running = () =>
-  subPipeline<Record<never, never>, Pipeline<Json, unknown>, Json, unknown>({ pipeline: "inner", input: {} });
+const running = (name = "inner") =>
+  subPipeline<Record<never, never>, Pipeline<Json, unknown>, Json, unknown>({ pipeline: name, input: {} });
 const deploying = () =>
   work({ allowedTools: ["Deploy"], act: async (scope) => completed(await caller(scope)("Deploy")) });
+const asking = () =>
+  work({
+    allowedTools: ["Deploy"],
+    act: async (scope) => {
+      await scope.ask({ name: "now", question: { question: "now?", answer: { type: "string" } } });
+      return completed(await caller(scope)("Deploy"));
+    },
+  });
 const stepping = (...names: readonly string[]) =>
   work({
     limits: { timeoutMs: 1_000 },
@@ -378,7 +386,7 @@ test("a branch whose recorded route leads to a state that is gone starts none of
             stages: { one: work(), renamed: work() },
             next: { one: () => to("renamed"), renamed: () => done(null) },
           });
-    return branches(running(), deploying(), inner);
+    return branches(running(), deploying(), { inner });
   };
   const dying = dyingAt(memory.connect(), (_runId, stepId) => /^(?:last#1|second#1.*call$)/.test(stepId));
   const run = life(dying).start(going("last"), {});
@@ -395,13 +403,6 @@ test.each(["a state", "siblings"])(
   "a branch that waits for the approval of a transition to %s that the pipeline no longer has starts none of the siblings",
   async (where) => {
     const { memory, worked, life } = scene(4);
-    const asking = work({
-      allowedTools: ["Deploy"],
-      act: async (scope) => {
-        await scope.ask({ name: "now", question: { question: "now?", answer: { type: "string" } } });
-        return completed(await caller(scope)("Deploy"));
-      },
-    });
     const going = (next: "last" | "renamed") => {
       const to = where === "a state" ? next : fanOut(["two", next], { join: "three" });
       const inner = pipeline({
@@ -416,7 +417,7 @@ test.each(["a state", "siblings"])(
           { from: "three", on: "success", to: done(null) },
         ],
       });
-      return branches(asking, running(), inner);
+      return branches(asking(), running(), { inner });
     };
     const first = life(memory.connect(), false);
     const run = first.start(going("last"), {}, { answers: "any" });
@@ -430,6 +431,46 @@ test.each(["a state", "siblings"])(
     expect(await next.resume(going("last"), run.runId)).toMatchObject({ status: "completed" });
   },
 );
+
+/** A pipeline whose last state is entered when a person has approved that. */
+const endingIn = (last: string, id = "inner") =>
+  pipeline({
+    id,
+    input,
+    stages: { one: work(), [last]: work() },
+    initial: "one",
+    transitions: [
+      { from: "one", on: "success", to: last, approval: { message: "the last part" } },
+      { from: last, on: "success", to: done(null) },
+    ],
+  });
+
+test.each([
+  ["lacks a state now and has another id", { inner: endingIn("last", "renamed") }, "end"],
+  [
+    "lacks a state now, and another one with its id has it",
+    { inner: endingIn("last", "deep"), other: endingIn("end") },
+    "end",
+  ],
+  ["has another name now", { other: endingIn("end") }, "inner"],
+] as const)("a branch whose pipeline %s starts none of the siblings", async (_what, pipelines, missing) => {
+  const { memory, worked, life } = scene(4);
+  // The root has a state of the same name.
+  const was = branches(asking(), running(), { inner: endingIn("end") });
+  const first = life(memory.connect(), false);
+  const run = first.start(was, {}, { answers: "any" });
+  await eventually(async () => (await first.host.requests()).length === 2);
+  await run.suspend();
+  const next = life();
+  const before = await recorded(next, run.runId);
+  const is = branches(asking(), running("inner" in pipelines ? "inner" : "other"), pipelines);
+  await expect(next.resume(is, run.runId, { allowChanged: true })).rejects.toMatchObject({
+    code: "state_unknown",
+    detail: { states: [missing] },
+  });
+  expect([worked, await recorded(next, run.runId)]).toEqual([[], before]);
+  expect(await next.resume(was, run.runId)).toMatchObject({ status: "completed" });
+});
 
 test("the wait for runs that still read their records is no active time of one that has read its own", async () => {
   const { memory, clock, life } = scene(4);
@@ -518,8 +559,8 @@ test("a pipeline that was invoked, had not begun and is gone leaves the run as i
 
 test("a branch whose next step is a fan-out starts none of its children before another one has read its records", async () => {
   const { memory, life } = scene(4);
-  const inner = branches(work(), work(), undefined, "inner");
-  const going = (second: string) => branches(running(), stepping("first", second, "third"), inner);
+  const inner = branches(work(), work(), {}, "inner");
+  const going = (second: string) => branches(running(), stepping("first", second, "third"), { inner });
   const isUnwritten = (runId: string, stepId: string): boolean =>
     stepId.endsWith("third") || (runId.endsWith("/inner") && stepId.startsWith("fan-"));
   const run = life(dyingAt(memory.connect(), isUnwritten)).start(going("second"), {});

@@ -5,23 +5,25 @@ import {
   parseAttemptStep,
   parseStepId,
   parseStoredJson,
-  pipelinesWithin,
   redactText,
+  textField,
 } from "@sluice/core/runtime";
 
 /** The records of a state cannot be read back if the pipeline no longer has it. */
 export function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
-  const within = pipelinesWithin(spec);
+  const continuing = withoutMade(journals);
+  const pipelineOf = pipelineFinder(spec, continuing);
   const removed = new Set(
-    withoutMade(journals).flatMap((journal) => {
-      const pipelines = journal.parentId === undefined ? [spec] : pipelinesOf(journal, within);
+    continuing.flatMap((journal) => {
+      const pipeline = pipelineOf(journal);
+      if (pipeline === undefined) return otherPipeline(journal) ?? [];
       const entered = journal.records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? []);
       const { states, invoked } = comingIn(journal);
-      const hasState = named(pipelines.flatMap((one) => [...one.states.keys()]));
-      const hasPipeline = named(pipelines.flatMap((one) => [...one.pipelines.keys()]));
+      const hasState = named([...pipeline.states.keys()]);
+      const hasPipeline = named([...pipeline.pipelines.keys()]);
       return [
         ...[...entered, ...states].filter((state) => !hasState(state)),
-        ...invoked.filter((pipeline) => !hasPipeline(pipeline)),
+        ...invoked.filter((name) => !hasPipeline(name)),
       ];
     }),
   );
@@ -40,11 +42,28 @@ function named(names: readonly string[]): (name: string) => boolean {
   return (name) => known.has(name);
 }
 
-/** The pipelines that a child may run in, by the id in its start; all of them if none has that id any more. */
-function pipelinesOf(journal: RunJournal, within: readonly PipelineSpec[]): readonly PipelineSpec[] {
-  const id = startOf(journal)?.data.pipeline;
-  const own = within.filter((one) => one.id === id || redactText(one.id) === id);
-  return own.length === 0 ? within : own;
+/**
+ * Finds the pipeline in which a run works now, from the root down: its parent's, or the one that its parent runs by the recorded name.
+ * There is none if the parent has no pipeline of that name.
+ */
+function pipelineFinder(
+  spec: PipelineSpec,
+  journals: readonly RunJournal[],
+): (journal: RunJournal) => PipelineSpec | undefined {
+  const byId = new Map(journals.map((journal) => [journal.runId, journal]));
+  const pipelineOf = (journal: RunJournal): PipelineSpec | undefined => {
+    if (journal.parentId === undefined) return spec;
+    const parent = byId.get(journal.parentId);
+    const ofParent = parent && pipelineOf(parent);
+    const name = otherPipeline(journal);
+    return name === undefined ? ofParent : ofParent?.pipelines.get(name);
+  };
+  return pipelineOf;
+}
+
+/** The name of the pipeline that a child runs instead of its parent's. */
+function otherPipeline({ parentId, input }: RunJournal): string | undefined {
+  return parentId === undefined ? undefined : textField(input, "pipeline");
 }
 
 function startOf({ runId, records: [first] }: RunJournal): SluiceEvent | undefined {
