@@ -109,13 +109,9 @@ describe("a grant", () => {
     const host = createHost(journals.connect());
     await approve(host);
     const second = gatewayRun({ pipeline, root: folder.root, host, resume, wait: true });
-    await ask(second, "get_state");
-    await ask(second, "Read", { file_path: "a.txt" });
+    // Its proof was for the process before, so the same is asked again.
+    expect((await ask(second, "get_state")).text).toContain("Open request: approve Write");
     expect(folder.text("a.txt")).toBe("one\n");
-    const again = second.call({ tool: "Write", input: EDIT });
-    await until(() => second.now().status === "waiting");
-    expect(folder.text("a.txt")).toBe("one\n");
-    void again;
   });
 
   test("of another digest, or of another request, is refused", async () => {

@@ -185,9 +185,13 @@ test.each(["run", "child with a pipeline that was made"])(
     await sent(elsewhere, asked);
     const third = host();
     const after = at(third, plain());
-    expect((await after.resume(pipe, run.runId)).status).toBe("completed");
+    const continued = after.resume(pipe, run.runId);
+    const again = await open(elsewhere);
+    expect(again).toMatchObject({ runId: asked.runId, requestId: asked.requestId });
+    await after.answer(again, { kind: "deny" }, "me");
+    expect((await continued).status).toBe("completed");
     expect(ran).toEqual([]);
-    expect((await answersIn({ host: elsewhere }, asked.runId)).at(-1)).toEqual(DENIED[0]);
+    expect((await answersIn({ host: elsewhere }, asked.runId)).at(-1)).toEqual(["deny", "me", "session"]);
     const [agents] = dataOf(await eventsOf(elsewhere, run.runId), "run.resumed").map((data) => data.agents);
     expect(agents).toMatchObject([{ class: "advisory" }]);
     await after.close();

@@ -18,6 +18,7 @@ import {
   eventsOf,
   json,
   noModel,
+  quiet,
   session,
   type TestSession,
   tool,
@@ -82,6 +83,8 @@ async function afterRestart(
     const next = opened(() => createHost(memory.connect(), { clock }));
     const resumed = next.resume(pipe, run.runId);
     const request = await open(elsewhere);
+    // It waits then: what came before is asked again.
+    await quiet();
     if (stops) await resumed.suspend();
     else await sent(elsewhere, request);
     await resumed;
