@@ -259,10 +259,49 @@ describe("a state that asks", () => {
       return completed(null);
     });
     const [first, second] = [live.start(careless, {}), live.start(other, {})];
-    expect(await first).toMatchObject({ status: "completed" });
+    await eventually(() => isBusy);
+    await quiet();
     free();
+    expect(await first).toMatchObject({ status: "completed" });
     expect(await second).toMatchObject({ status: "completed" });
     expect(await live.run(other, {})).toMatchObject({ status: "completed" });
+  });
+
+  test("and an attempt that ends while it waits for its slot again is left with its slot", async () => {
+    const live = session({ model: noModel, maxParallel: 1 });
+    const { promise: freed, resolve: free } = Promise.withResolvers<void>();
+    let isBusy = false;
+    const others: boolean[] = [];
+    const careless = pipeline({
+      id: "careless",
+      input,
+      stages: {
+        only: work({
+          act: async (scope) => {
+            scope.sleep("nap", live.clock.now()).catch(() => undefined);
+            await eventually(() => isBusy);
+            return completed(null);
+          },
+          assert: () => {
+            others.push(isBusy);
+            return "ok";
+          },
+        }),
+      },
+      initial: "only",
+      transitions: [{ from: "only", on: "success", to: output }],
+    });
+    const other = asks(async () => {
+      isBusy = true;
+      await freed;
+      isBusy = false;
+      return completed(null);
+    });
+    const [first, second] = [live.start(careless, {}), live.start(other, {})];
+    await eventually(() => isBusy);
+    await quiet();
+    free();
+    expect([(await first).status, (await second).status, others]).toEqual(["completed", "completed", [false]]);
   });
 
   test("from an attempt that has ended, without waiting for it, ends nothing but the question", async () => {

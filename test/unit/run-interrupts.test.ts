@@ -25,6 +25,7 @@ import {
   failed,
   json,
   noModel,
+  quiet,
   session,
   tool,
   type WorkOptions,
@@ -255,6 +256,23 @@ describe("a changed file of an interrupt", () => {
     const resumed = await next.resume(interrupted({ work: careful }), run.runId);
     expect(resumed).toMatchObject({ status: "completed", output: "reviewed" });
     expect(executionsOf(resumed.stages)).toEqual(["review#1 completed", "work#1 completed"]);
+  });
+
+  test("is handled before what the state returned counts, even if the state does not await its call", async () => {
+    let isReviewing = false;
+    const careless: Act = async (scope) => {
+      turn(scope, 1, [["src/a.ts"]]).catch(() => undefined);
+      await eventually(() => isReviewing);
+      return completed("not reviewed");
+    };
+    const review: Act = async () => {
+      isReviewing = true;
+      await quiet();
+      return completed("over");
+    };
+    const result = await session(options()).run(interrupted({ work: careless, review }), {});
+    expect(result).toMatchObject({ status: "completed", output: "over" });
+    expect(executionsOf(result.stages)).toEqual(["review#1 completed", "work#1 cancelled"]);
   });
 
   test("needs no second slot, and the wait is outside the time cap of the execution", async () => {

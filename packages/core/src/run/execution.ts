@@ -136,8 +136,8 @@ export interface Detours {
   readonly signal: AbortSignal;
   /** The work of the executor, which is checked after the signal has aborted: each listener of a signal takes memory. */
   acting: { check(): void } | undefined;
-  /** Whether a handler works now. */
-  readonly active: boolean;
+  /** Resolves when the handler that works now ends. Set for good if it throws. */
+  readonly handling: Promise<unknown> | undefined;
   /** What a handler threw, which stops the run even if the executor catches it. */
   readonly fault: { readonly thrown: unknown } | undefined;
   /** What the run does once this execution has ended, if a handler did not return to it. */

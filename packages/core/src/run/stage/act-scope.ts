@@ -45,11 +45,17 @@ export function act(
 
 /** The outcome of an attempt whose executor returned `acted`. */
 export async function endAct(attempt: Attempt, work: ActWork, acted: Acted): Promise<ActOutcome> {
-  const { execution, journal } = attempt;
-  if (execution.detours.fault !== undefined) throw execution.detours.fault.thrown;
-  const cancelled = cancelReason(execution.detours.signal);
+  const { execution, journal, slot } = attempt;
+  const { detours } = execution;
+  const unsettled = work.close();
+  // The executor may not have awaited a call, whose handler works, or which waits for the slot.
+  if (detours.handling !== undefined) await detours.handling;
+  const acquiring = slot.acquire();
+  if (acquiring instanceof Promise) await acquiring;
+  if (detours.fault !== undefined) throw detours.fault.thrown;
+  const cancelled = cancelReason(detours.signal);
   // A token never survives its attempt, even if the executor still holds it.
-  for (const requestId of work.close()) {
+  for (const requestId of unsettled) {
     journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
   }
   const outcome =
@@ -184,7 +190,7 @@ export class ActWork {
       const message = `attempt ${number} of ${executionId} has ended`;
       return rejected(new SluiceError("Host", "attempt_over", message));
     }
-    if (detours.active) {
+    if (detours.handling !== undefined) {
       const message = `${executionId} waits for the handler of an interrupt, and can do nothing else meanwhile; await every call`;
       return rejected(new SluiceError("Host", "step_overlap", message));
     }

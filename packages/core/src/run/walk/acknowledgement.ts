@@ -31,7 +31,7 @@ export async function acknowledgementOf(
   apply(state, { enter: { state: orchestrator, input: inputOf(end) } });
   const limit = new AbortController();
   const none = {
-    active: false,
+    handling: undefined,
     fault: undefined,
     left: undefined,
     interrupted: undefined,

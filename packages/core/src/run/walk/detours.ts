@@ -25,7 +25,7 @@ export class OwnDetours implements Detours {
   readonly #onRunAbort: () => void;
   acting: { check(): void } | undefined;
   #unwatch: (() => void) | undefined;
-  active = false;
+  handling: Promise<unknown> | undefined;
   fault: { readonly thrown: unknown } | undefined;
   left: Transition | undefined;
   interrupted: Interrupted | undefined;
@@ -43,25 +43,28 @@ export class OwnDetours implements Detours {
   }
 
   async take(decided: Decided): Promise<DetourEnd> {
-    this.active = true;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.handling = promise;
+    try {
+      return await this.#handled(decided);
+    } catch (thrown) {
+      this.fault = { thrown };
+      throw thrown;
+    } finally {
+      resolve();
+    }
+  }
+
+  async #handled(decided: Decided): Promise<DetourEnd> {
     // Between two states of the handler, nothing can be interrupted.
     const watched = this.#steps.interruptible(undefined);
-    const detour = await this.#performed(decided);
+    const detour = await this.#perform(decided);
     watched();
-    this.active = false;
+    this.handling = undefined;
     if (detour.kind === "returned") return detour;
     this.left = detour.next;
     this.#abort(new SluiceError("Cancellation", "interrupted", detour.reason));
     return { kind: "left" };
-  }
-
-  async #performed(decided: Decided): Promise<Detour> {
-    try {
-      return await this.#perform(decided);
-    } catch (thrown) {
-      this.fault = { thrown };
-      throw thrown;
-    }
   }
 
   watch(event: (data: JsonObject) => EventDraft): void {
