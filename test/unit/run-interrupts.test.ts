@@ -261,18 +261,24 @@ describe("a changed file of an interrupt", () => {
   test("is handled before what the state returned counts, even if the state does not await its call", async () => {
     let isReviewing = false;
     const careless: Act = async (scope) => {
-      turn(scope, 1, [["src/a.ts"]]).catch(() => undefined);
+      turn(scope, 1, [["src/a.ts", "yarn.lock"]]).catch(() => undefined);
       await eventually(() => isReviewing);
       return completed("not reviewed");
     };
     const review: Act = async () => {
       isReviewing = true;
       await quiet();
-      return completed("over");
+      return completed("reviewed");
     };
-    const result = await session(options()).run(interrupted({ work: careless, review }), {});
-    expect(result).toMatchObject({ status: "completed", output: "over" });
-    expect(executionsOf(result.stages)).toEqual(["review#1 completed", "work#1 cancelled"]);
+    const audit: Act = async () => {
+      await quiet();
+      return completed("leave");
+    };
+    const result = await session(options()).run(interrupted({ work: careless, review, audit }), {});
+    expect(result).toMatchObject({ status: "completed", output: { elsewhere: {} } });
+    expect(executionsOf(result.stages)).toEqual([
+      ...["review#1 completed", "audit#1 completed", "work#1 cancelled", "elsewhere#1 completed"],
+    ]);
   });
 
   test("needs no second slot, and the wait is outside the time cap of the execution", async () => {

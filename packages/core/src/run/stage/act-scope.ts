@@ -47,9 +47,10 @@ export function act(
 export async function endAct(attempt: Attempt, work: ActWork, acted: Acted): Promise<ActOutcome> {
   const { execution, journal, slot } = attempt;
   const { detours } = execution;
+  // The executor may not have awaited a call, whose interrupts are handled, or which waits for the slot.
+  const handling = [work.calls?.handling, detours.handling].filter((handled) => handled !== undefined);
+  if (handling.length > 0) await Promise.allSettled(handling);
   const unsettled = work.close();
-  // The executor may not have awaited a call, whose handler works, or which waits for the slot.
-  if (detours.handling !== undefined) await detours.handling;
   const acquiring = slot.acquire();
   if (acquiring instanceof Promise) await acquiring;
   if (detours.fault !== undefined) throw detours.fault.thrown;

@@ -37,6 +37,8 @@ const WRITE_GRACE_MS = 5_000;
 /** The tool calls of one attempt: authorized, run and recorded. Nothing else runs a tool. */
 export interface Calls {
   run(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
+  /** The handlers of the interrupts that the last such call started. */
+  readonly handling: Promise<unknown> | undefined;
   /** Ends the attempt and voids its approvals. Returns the requests whose grants were not used. */
   close(): readonly string[];
 }
@@ -66,6 +68,7 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
     return call;
   };
 
+  let handling: Promise<readonly HandledInterrupt[]> | undefined;
   /** Runs the handlers of the interrupts that a call started, in order. Returns those that returned. */
   const handle = async (matched: readonly MatchedInterrupt[]): Promise<readonly HandledInterrupt[]> => {
     const handled: HandledInterrupt[] = [];
@@ -101,12 +104,18 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
           const outcome = outcomeOf(of, one, ran);
           const { interrupts: matched = [] } = ran ?? {};
           if (matched.length === 0) outcomes.push(outcome);
-          else outcomes.push({ ...outcome, interrupts: await handle(matched) });
+          else {
+            handling = handle(matched);
+            outcomes.push({ ...outcome, interrupts: await handling });
+          }
           interrupted ||= matched.length > 0;
         }
         waiting = waiting.slice(decided.length);
       }
       return [...outcomes, ...waiting.map((call) => (interrupted ? interruptedCall(call) : notRun(call)))];
+    },
+    get handling() {
+      return handling;
     },
     close: () => {
       open = false;
