@@ -467,8 +467,10 @@ test.each(["calls", "ask"])(
     await live.answer(request, how === "calls" ? { kind: "approve" } : { kind: "value", value: "x" }, "person");
     await quiet();
     ends.resolve();
-    expect(await run).toMatchObject({ status: "completed" });
+    // The state ends with its slot.
+    await quiet();
     goesOn.resolve();
+    expect(await run).toMatchObject({ status: "completed" });
     await expect(late[0]).rejects.toMatchObject({ code: "attempt_over" });
     expect(await other).toMatchObject({ status: "completed" });
     expect(await live.run(only("third", work({ allowedTools: [] })), {})).toMatchObject({ status: "completed" });

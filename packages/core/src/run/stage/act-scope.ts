@@ -340,7 +340,8 @@ class AttemptScope implements ActScope {
         const number = this.#candidates;
         this.#candidates += 1;
         const { acceptance, accepted } = await acceptEvent(attempt, attempt.contextNow(this.#entry), candidate, number);
-        attempt.accepted = accepted;
+        // The attempt may have ended meanwhile, with an output of its own.
+        if (!this.#work.closed) attempt.accepted = accepted;
         return acceptance;
       });
   }
