@@ -119,6 +119,21 @@ test("what comes by a signal is cleaned before it is recorded, with events, and 
   ]);
 });
 
+test("a signal that this process is still sending when the run is suspended is recorded before that", async () => {
+  const store = createMemoryJournals().connect();
+  const { promise: written, resolve: write } = Promise.withResolvers<void>();
+  const host = newHost(changed(store, { putSignal: (...signal) => written.then(() => store.putSignal(...signal)) }));
+  const task = await start(host, waiting);
+  await turns();
+  const sent = host.signal("r1", { name: "go", payload: 7, by: "me" });
+  const suspended = task.suspend("interrupted");
+  await turns();
+  write();
+  expect(await sent).toBe("accepted");
+  await suspended;
+  expect((await host.records("r1")).map(({ stepId, phase }) => `${phase} ${stepId}`)).toContain("done wait/go");
+});
+
 describe("a run that is cancelled while it replays", () => {
   /** Records two steps; when it is resumed it meets its cancel between them, and then `after`. */
   async function cancelledInPast(after: (steps: StepRunner, resumed: () => RunTask) => Promise<unknown>) {

@@ -22,6 +22,7 @@ function atWork() {
   const tree: ActiveTree = {
     runId: "r1",
     stop: unused,
+    sent: () => Promise.resolve(),
     onSignal: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -38,6 +38,8 @@ export interface ActiveTree {
   stop(thrown: unknown): void;
   /** Calls the listener when there may be new signals. Returns the unsubscriber. */
   onSignal(listener: () => void): () => void;
+  /** Resolves when the signals that this process is sending are stored, or were refused. */
+  sent(): Promise<void>;
   emit(chunk: LiveChunk): void;
   heard(): boolean;
   /** Undefined for a new run. */
@@ -163,13 +165,15 @@ export async function waitForSignal(
       };
       // A signal that was accepted before a suspension counts: only this process may know what proves it.
       const stop = (why: SluiceError): void => {
-        const last = why.code === SUSPENDED && kind === "signal" ? arrived?.() : undefined;
-        if (last === undefined) reject(why);
+        if (why.code !== SUSPENDED || kind !== "signal" || arrived === undefined) reject(why);
         else
-          last.then(
-            (isThere) => (isThere ? resolve() : reject(why)),
-            () => reject(why),
-          );
+          tree
+            .sent()
+            .then(arrived)
+            .then(
+              (isThere) => (isThere ? resolve() : reject(why)),
+              () => reject(why),
+            );
       };
       const controlChanged = (): void => {
         if (control.stopped !== undefined) stop(control.stopped);

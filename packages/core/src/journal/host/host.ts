@@ -51,7 +51,10 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   let closing: Promise<void> | undefined;
 
   const onReleased = (runId: string): void => void tasks.delete(runId);
-  const services: HostServices = { store, clock, report, changes, incarnation, onReleased };
+  /** The signals that are being stored. */
+  const sending = new Set<Promise<unknown>>();
+  const sent = (): Promise<unknown> => Promise.allSettled([...sending]);
+  const services: HostServices = { store, clock, report, changes, incarnation, onReleased, sent };
 
   /** Runs a call that may claim a run: `close` waits for it and refuses later ones. */
   const beforeClose = async <T>(call: () => Promise<T>): Promise<T> => {
@@ -172,7 +175,13 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
 
     async signal(runId, message) {
       jsonText(message.payload, `the payload of signal ${message.name}`);
-      return await store.putSignal(runId, message, clock.now());
+      const putting = Promise.resolve(store.putSignal(runId, message, clock.now()));
+      sending.add(putting);
+      try {
+        return await putting;
+      } finally {
+        sending.delete(putting);
+      }
     },
 
     async cancel(runId, reason, by) {

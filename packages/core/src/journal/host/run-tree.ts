@@ -31,6 +31,8 @@ export interface HostServices {
   readonly incarnation: () => string;
   /** Called when this host no longer owns the run. */
   readonly onReleased: (runId: string) => void;
+  /** Resolves when the signals that this host is sending are stored, or were refused. */
+  readonly sent: () => Promise<unknown>;
 }
 
 type TaskEnd = Awaited<RunTask["settled"]>;
@@ -211,6 +213,10 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     this.#signalListeners ??= new Set();
     this.#signalListeners.add(listener);
     return () => this.#signalListeners?.delete(listener);
+  }
+
+  async sent(): Promise<void> {
+    await this.#host.sent();
   }
 
   emit(chunk: LiveChunk): void {
