@@ -48,8 +48,8 @@ export async function endAct(attempt: Attempt, work: ActWork, acted: Acted): Pro
   const { execution, journal, slot } = attempt;
   const { detours } = execution;
   // The executor may not have awaited a call, whose interrupts are handled, or which waits for the slot.
-  const handling = [work.calls?.handling, detours.handling].filter((handled) => handled !== undefined);
-  if (handling.length > 0) await Promise.allSettled(handling);
+  const handled = work.end();
+  if (handled !== undefined) await handled;
   const unsettled = work.close();
   const acquiring = slot.acquire();
   if (acquiring instanceof Promise) await acquiring;
@@ -223,9 +223,24 @@ export class ActWork {
     return rejected(new SluiceError("Host", "step_name_reserved", message));
   }
 
-  /** Rejects all further work of the executor. Returns the requests that were never settled. */
-  close(): readonly string[] {
+  /** Rejects all further work of the executor. Returns what waits for the interrupts that its calls started, if there are any. */
+  end(): Promise<void> | undefined {
     this.#closed = true;
+    const { detours } = this.#attempt.execution;
+    return this.calls?.handling === undefined && detours.handling === undefined ? undefined : this.#handled();
+  }
+
+  async #handled(): Promise<void> {
+    const { detours } = this.#attempt.execution;
+    // One that is handled may have another one behind it.
+    for (let last: unknown; last !== (this.calls?.handling ?? detours.handling); ) {
+      last = this.calls?.handling ?? detours.handling;
+      await Promise.allSettled([last, detours.handling]);
+    }
+  }
+
+  /** Voids what the executor's calls have not used. Returns the requests that were never settled. */
+  close(): readonly string[] {
     this.#attempt.slot.endAttempt();
     return this.calls?.close() ?? [];
   }
