@@ -70,7 +70,7 @@ export const cells: readonly Cell[] = [
     judge: (rounds) => [
       ...compared(rounds, "loop", "chain", "stage", 1.3),
       // Each prompt gets a frozen plain object of all earlier outputs: half a million entries in a run.
-      ...compared(rounds, "loop-reading", "chain-reading", "stage", 1.6),
+      ...compared(rounds, "loop-reading", "chain-reading", "stage", 1.8),
     ],
   },
   {
