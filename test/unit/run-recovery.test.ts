@@ -445,6 +445,18 @@ const endingIn = (last: string, id = "inner") =>
     ],
   });
 
+test("a transition to a state that is gone whose answer is there and not decided about leaves the run as it was", async () => {
+  const { memory, life } = scene(4);
+  const run = life(failingAt(memory.connect(), /approval\/answer$/)).start(endingIn("last"), {}, { answers: "any" });
+  await expect(run).rejects.toMatchObject({ code: "store_io" });
+  const next = life();
+  const before = await recorded(next, run.runId);
+  const changed = next.resume(endingIn("renamed"), run.runId, { allowChanged: true });
+  await expect(changed).rejects.toMatchObject({ code: "state_unknown", detail: { states: ["last"] } });
+  expect(await recorded(next, run.runId)).toEqual(before);
+  expect(await next.resume(endingIn("last"), run.runId)).toMatchObject({ status: "completed" });
+});
+
 test.each([
   ["lacks a state now and has another id", { inner: endingIn("last", "renamed") }, "end"],
   [

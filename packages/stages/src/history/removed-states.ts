@@ -98,11 +98,11 @@ function begunIn({ runId, records }: RunJournal): Coming {
 /** The steps whose records hold a decision that a person may have to approve. */
 const DECIDING: ReadonlySet<string> = new Set(["accept", "approval", "fanOutApproval"]);
 
-/** Where the transition leads that the run waits for a person to approve. Nothing is recorded while it waits. */
+/** Where the transition leads that the run waits for a person to approve. Only answers are recorded meanwhile. */
 function askedIn({ records }: RunJournal): Coming {
-  const last = records.findLast((record) => !isLifecycle(record));
-  const read =
-    last === undefined || !DECIDING.has(parseStepId(last.stepId).kind) ? undefined : parseStoredJson(last.value);
+  const last = records.findLast((record) => !isLifecycle(record) && parseStepId(record.stepId).kind !== "wait");
+  const isDeciding = last !== undefined && DECIDING.has(parseStepId(last.stepId).kind);
+  const read = isDeciding ? parseStoredJson(last.value) : undefined;
   if (read?.ok !== true || field(read.value, "asks") === undefined) return { states: [], invoked: [] };
   const choice = field(field(read.value, "decision"), "choice");
   const targets = [field(choice, "state"), ...(membersOf(field(choice, "siblings"), "state") ?? [])];

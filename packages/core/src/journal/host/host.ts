@@ -53,7 +53,9 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   const onReleased = (runId: string): void => void tasks.delete(runId);
   /** The signals that are being stored. */
   const sending = new Set<Promise<unknown>>();
-  const sent = (): Promise<unknown> => Promise.allSettled([...sending]);
+  const sent = async (): Promise<void> => {
+    while (sending.size > 0) await Promise.allSettled([...sending]);
+  };
   const services: HostServices = { store, clock, report, changes, incarnation, onReleased, sent };
 
   /** Runs a call that may claim a run: `close` waits for it and refuses later ones. */

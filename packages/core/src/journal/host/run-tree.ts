@@ -32,7 +32,7 @@ export interface HostServices {
   /** Called when this host no longer owns the run. */
   readonly onReleased: (runId: string) => void;
   /** Resolves when the signals that this host is sending are stored, or were refused. */
-  readonly sent: () => Promise<unknown>;
+  readonly sent: () => Promise<void>;
 }
 
 type TaskEnd = Awaited<RunTask["settled"]>;
