@@ -5,6 +5,7 @@ import {
   final,
   type Json,
   type PersonRequest,
+  type Pipeline,
   pipeline,
 } from "@sluice/core";
 import { parseStepId } from "@sluice/core/runtime";
@@ -34,14 +35,33 @@ type Act = NonNullable<WorkOptions["act"]>;
 
 /** Asks once, and completes with how it was answered. */
 const asking: Act = async (scope) => completed(json(await scope.ask({ name: "color/1", question })));
-function asks(act: Act = asking, allowedTools: readonly string[] = []) {
+function asks(
+  act: Act = asking,
+  options: Omit<WorkOptions, "act" | "inputSchema"> = {},
+  inner?: Pipeline<Json, unknown>,
+): Pipeline<Json, unknown> {
   return pipeline({
-    id: "asks",
+    id: inner === undefined ? "asks" : "outer",
     input,
-    stages: { only: work({ act, allowedTools }) },
+    pipelines: inner === undefined ? {} : { inner },
+    stages: { only: work({ act, ...options }) },
     initial: "only",
     transitions: [{ from: "only", on: "success", to: output }],
   });
+}
+const nothing = () => asks(() => Promise.resolve(completed(null)));
+
+/** A pipeline that keeps its slot until it may end. */
+function occupying() {
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const slot = { isTaken: false, end };
+  const occupies = asks(async () => {
+    slot.isTaken = true;
+    await ended;
+    slot.isTaken = false;
+    return completed(null);
+  });
+  return { occupies, slot };
 }
 const answering = (answer: Answer, shown: PersonRequest[] = []) =>
   callbackInteractor("person", (request) => {
@@ -131,7 +151,7 @@ describe("a state that asks", () => {
     const live = session({ model: noModel, interactors, tools: [bad] });
     const calling = asks(
       async (scope) => completed(json(await scope.calls(1, [{ id: "c1", tool: "Bad", input: {} }]))),
-      ["Bad"],
+      { allowedTools: ["Bad"] },
     );
     expect(await live.run(calling, {})).toMatchObject({
       output: [{ ok: false, output: { code: "tool_failed", message: expect.stringContaining("schema") } }],
@@ -150,13 +170,7 @@ describe("a state that asks", () => {
 
   test("does not count the time it waits, and holds no slot", async () => {
     const live = session({ model: noModel, wait: true, maxParallel: 1 });
-    const slow = pipeline({
-      id: "slow",
-      input,
-      stages: { only: work({ act: asking, limits: { timeoutMs: 1_000 } }) },
-      initial: "only",
-      transitions: [{ from: "only", on: "success", to: output }],
-    });
+    const slow = asks(asking, { limits: { timeoutMs: 1_000 } });
     const run = live.start(slow, {});
     await eventually(async () => (await live.host.requests(run.runId)).length === 1);
     live.clock.turn(60_000);
@@ -204,14 +218,8 @@ describe("a state that asks", () => {
     });
     const run = live.start(both, {});
     await eventually(() => refused.length === 1);
-    expect(
-      await live.run(
-        asks(() => Promise.resolve(completed("meanwhile"))),
-        {},
-      ),
-    ).toMatchObject({
-      output: "meanwhile",
-    });
+    const meanwhile = asks(() => Promise.resolve(completed("meanwhile")));
+    expect(await live.run(meanwhile, {})).toMatchObject({ output: "meanwhile" });
     const [request] = await live.host.requests(run.runId);
     await live.answer(request ?? expect.fail(), { kind: "value", value: "blue" }, "person");
     expect(await run).toMatchObject({ status: "completed", output: { value: "blue" } });
@@ -220,87 +228,53 @@ describe("a state that asks", () => {
 
   test("and a call beside another one, as often as there are slots, leaves the slots to other runs", async () => {
     const live = session({ model: noModel, maxParallel: 2 });
-    const inner = asks(() => Promise.resolve(completed(null)));
     const children = (scope: ActScope, name: string) =>
       scope.runChildren(name, [{ key: "a", pipeline: "inner", input: {} }]);
-    const careless = pipeline({
-      id: "careless",
-      input,
-      pipelines: { inner },
-      stages: {
-        only: work({
-          act: async (scope) => {
-            await Promise.allSettled([children(scope, "one"), children(scope, "two")]);
-            return completed(null);
-          },
-        }),
-      },
-      initial: "only",
-      transitions: [{ from: "only", on: "success", to: output }],
-    });
+    const both: Act = async (scope) => {
+      await Promise.allSettled([children(scope, "one"), children(scope, "two")]);
+      return completed(null);
+    };
+    const careless = asks(both, {}, nothing());
     const runs = [live.start(careless, {}), live.start(careless, {})];
     for (const run of runs) await expect(run).rejects.toMatchObject({ code: "step_overlap" });
-    expect(await live.run(inner, {})).toMatchObject({ status: "completed" });
+    expect(await live.run(nothing(), {})).toMatchObject({ status: "completed" });
   });
 
   test("and one for a pipeline that does not exist, which its attempt does not await, loses no slot", async () => {
     const live = session({ model: noModel, maxParallel: 1 });
-    const { promise: freed, resolve: free } = Promise.withResolvers<void>();
-    let isBusy = false;
+    const { occupies, slot } = occupying();
     const careless = asks(async (scope) => {
       const floating = scope.runChildren("children", [{ key: "a", pipeline: "none", input: {} }]);
       floating.catch(() => undefined);
-      await eventually(() => isBusy);
+      await eventually(() => slot.isTaken);
       return completed(null);
     });
-    const other = asks(async () => {
-      isBusy = true;
-      await freed;
-      return completed(null);
-    });
-    const [first, second] = [live.start(careless, {}), live.start(other, {})];
-    await eventually(() => isBusy);
+    const [first, second] = [live.start(careless, {}), live.start(occupies, {})];
+    await eventually(() => slot.isTaken);
     await quiet();
-    free();
+    slot.end();
     expect(await first).toMatchObject({ status: "completed" });
     expect(await second).toMatchObject({ status: "completed" });
-    expect(await live.run(other, {})).toMatchObject({ status: "completed" });
+    expect(await live.run(occupies, {})).toMatchObject({ status: "completed" });
   });
 
   test("and an attempt that ends while it waits for its slot again is left with its slot", async () => {
     const live = session({ model: noModel, maxParallel: 1 });
-    const { promise: freed, resolve: free } = Promise.withResolvers<void>();
-    let isBusy = false;
+    const { occupies, slot } = occupying();
     const others: boolean[] = [];
-    const careless = pipeline({
-      id: "careless",
-      input,
-      stages: {
-        only: work({
-          act: async (scope) => {
-            scope.sleep("nap", live.clock.now()).catch(() => undefined);
-            await eventually(() => isBusy);
-            return completed(null);
-          },
-          assert: () => {
-            others.push(isBusy);
-            return "ok";
-          },
-        }),
-      },
-      initial: "only",
-      transitions: [{ from: "only", on: "success", to: output }],
-    });
-    const other = asks(async () => {
-      isBusy = true;
-      await freed;
-      isBusy = false;
+    const hasty: Act = async (scope) => {
+      scope.sleep("nap", live.clock.now()).catch(() => undefined);
+      await eventually(() => slot.isTaken);
       return completed(null);
-    });
-    const [first, second] = [live.start(careless, {}), live.start(other, {})];
-    await eventually(() => isBusy);
+    };
+    const assert = () => {
+      others.push(slot.isTaken);
+      return "ok" as const;
+    };
+    const [first, second] = [live.start(asks(hasty, { assert }), {}), live.start(occupies, {})];
+    await eventually(() => slot.isTaken);
     await quiet();
-    free();
+    slot.end();
     expect([(await first).status, (await second).status, others]).toEqual(["completed", "completed", [false]]);
   });
 
@@ -325,7 +299,7 @@ describe("a state that asks", () => {
     ["is refused another call meanwhile", false],
     ["is ended by its attempt, and the next attempt works", true],
   ])("and waits for its slot again %s; the slot is not lost", async (_what, isEnded) => {
-    const { promise: busy, resolve: finish } = Promise.withResolvers<void>();
+    const { occupies, slot } = occupying();
     const live = session({ model: noModel, wait: true, maxParallel: 1 });
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
     let attempts = 0;
@@ -334,54 +308,31 @@ describe("a state that asks", () => {
       const [end] = await Promise.allSettled([call]);
       outcomes.push(`${what}: ${end.status === "rejected" ? end.reason.code : "ended"}`);
     };
-    const twice = pipeline({
-      id: "twice",
-      input,
-      stages: {
-        only: work({
-          assert: () => (isEnded && attempts === 1 ? { retry: "again" } : "ok"),
-          act: async (scope) => {
-            attempts += 1;
-            if (attempts > 1) return completed(null);
-            const first = note("first", Promise.resolve(asking(scope, null)));
-            await answered;
-            if (isEnded) return completed(null);
-            await note("second", scope.sleep("nap", 0));
-            finish();
-            await first;
-            return completed(null);
-          },
-        }),
-      },
-      initial: "only",
-      transitions: [{ from: "only", on: "success", to: output }],
-    });
-    let isBusy = false;
-    const blocking = asks(async () => {
-      isBusy = true;
-      await busy;
+    const act: Act = async (scope) => {
+      attempts += 1;
+      if (attempts > 1) return completed(null);
+      const first = note("first", Promise.resolve(asking(scope, null)));
+      await answered;
+      if (isEnded) return completed(null);
+      await note("second", scope.sleep("nap", 0));
+      slot.end();
+      await first;
       return completed(null);
-    });
+    };
+    const twice = asks(act, { assert: () => (isEnded && attempts === 1 ? { retry: "again" } : "ok") });
     const run = live.start(twice, {});
     await eventually(async () => (await live.host.requests(run.runId)).length === 1);
-    const other = live.start(blocking, {});
-    await eventually(() => isBusy);
+    const other = live.start(occupies, {});
+    await eventually(() => slot.isTaken);
     const [request] = await live.host.requests(run.runId);
     await live.answer(request ?? expect.fail(), { kind: "value", value: "blue" }, "person");
     await quiet();
     answer();
     await quiet();
-    finish();
+    slot.end();
     expect([(await run).status, (await other).status]).toEqual(["completed", "completed"]);
     expect(outcomes).toEqual(isEnded ? ["first: attempt_over"] : ["second: step_overlap", "first: ended"]);
-    expect(
-      (
-        await live.run(
-          asks(async () => completed(null)),
-          {},
-        )
-      ).status,
-    ).toBe("completed");
+    expect((await live.run(nothing(), {})).status).toBe("completed");
   });
 
   test("is cancelled while it waits, in order", async () => {

@@ -18,7 +18,6 @@ export {
   unicodeFault,
   withoutExcerpt,
 } from "./base/json.ts";
-export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { parsePlace, pathInside, placeText, sourcePlaceOf, thrownAt } from "./base/source-place.ts";
 export { jsonFaultPosition, jsonFaultText, positionAt } from "./base/text-position.ts";
@@ -79,7 +78,7 @@ export { createRequestQueue, type InteractionFault, type RequestQueue } from "./
 export { type CallAround, type RunDeps, SECURITY_MODES } from "./run/deps.ts";
 export { eventWords, visibleLine } from "./run/event-words.ts";
 export { createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
-export { type RecordedCosts, recordedCosts } from "./run/limits/ledger.ts";
+export { type RecordedCosts, recordedCosts, usdText } from "./run/limits/ledger.ts";
 export {
   addUsage,
   createRunMeter,

@@ -1,35 +1,26 @@
 import {
-  type ActScope,
   field,
   type JournalRecord,
   type Json,
   type RecordedOutcome,
   type StepCall,
   type StepCost,
-  type StepOptions,
   type Usage,
 } from "@sluice/core";
 import type { AttemptRef, AttemptStepRef } from "@sluice/core/host";
-import {
-  decodeValue,
-  type LimitHit,
-  NO_USAGE,
-  parseAttemptStep,
-  parseStoredJson,
-  raceAbort,
-} from "@sluice/core/runtime";
+import { decodeValue, type LimitHit, parseAttemptStep, parseStoredJson } from "@sluice/core/runtime";
 import type { AfterFailure } from "../models/provider-faults.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import { type CallUsage, readReservation, usageOfCall } from "./budget.ts";
 import type { CheckScope, Completion } from "./completion/completion.ts";
 import type { Message } from "./messages.ts";
 import {
-  type CompletionCheck,
   type CompletionCheckRecord,
   callsOnly,
   decodeReply,
   encodeChecks,
   type Reply,
+  wasStopped,
 } from "./reply-record.ts";
 
 // The names of an agent's own steps in an attempt:
@@ -45,6 +36,10 @@ export function modelStepName(turn: number, call: number): string {
 export function backoffStepNames(turn: number, call: number): { readonly failedAt: string; readonly backoff: string } {
   const model = modelStepName(turn, call);
   return { failedAt: `${model}/failed-at`, backoff: `${model}/backoff` };
+}
+
+export function completionStepName(turn: number): string {
+  return `turn/${turn}/completion`;
 }
 
 export type AgentStepRef =
@@ -89,60 +84,10 @@ export type ModelStepRecord = CallUsage & {
     | { readonly kind: "lost" }
   );
 
-/** Checks the own calls of a reply, inside a step. Those whose schemas still work when the attempt has to end do not fit. */
-export async function checkCompletions(
-  { completion, turn }: { readonly completion: Completion; readonly turn: number },
-  reply: Pick<Reply, "calls">,
-  scope: ActScope,
-): Promise<readonly CompletionCheck[]> {
-  const checked = await scope.deadline.timed(scope.signal, (timed) =>
-    raceAbort(timed, completion.check(reply, turn, scope)),
-  );
-  if (checked !== undefined) return checked.value;
-  const message = "was still checked when the state was cancelled, or its time was up";
-  const hit = scope.signal.aborted ? undefined : scope.deadline.exceeded();
-  const stopped = hit === undefined ? {} : { hit };
-  return reply.calls
-    .filter(({ tool }) => completion.own.has(tool))
-    .map(({ index }) => ({ index, ok: false, issues: [{ path: "$", message }], stopped }));
-}
-
-/** The cap that stopped the checks of a turn, as what ends the attempt. */
-export function capOfChecks(
-  scope: Pick<ActScope, "note">,
-  checks: readonly CompletionCheck[],
-): { readonly kind: "limit"; readonly hit: LimitHit; readonly usage: Usage } | undefined {
-  const [hit] = checks.flatMap((check) => (check.ok ? [] : (check.stopped?.hit ?? [])));
-  if (hit === undefined) return undefined;
-  scope.note({ type: "limit.reached", data: { limit: hit.limit, message: hit.message } });
-  return { kind: "limit", hit, usage: NO_USAGE };
-}
-
-/** The same in a step of its own, of a reply that also calls other tools. */
-export async function checkLate(
-  at: { readonly completion: Completion; readonly turn: number },
-  reply: Pick<Reply, "calls">,
-  scope: ActScope,
-): Promise<readonly CompletionCheck[]> {
-  return await scope.steps.run(`turn/${at.turn}/completion`, () => checkCompletions(at, reply, scope), CHECKS_AGAIN);
-}
-
-/** Replay checks again, unless a check was stopped. */
-const CHECKS_AGAIN: StepOptions = {
-  decides: ({ value }) => {
-    const read = parseStoredJson(value);
-    return !read.ok || !wasStopped(read.value);
-  },
-};
-
 /** Whether a recorded step contains a decision: only replies do, namely which completions are valid. */
 export function decidesCompletion({ value }: RecordedOutcome): boolean {
   const recorded = recordedIn(value);
   return recorded.kind === "reply" && !wasStopped(recorded.completions);
-}
-
-function wasStopped(checks: Json): boolean {
-  return Array.isArray(checks) && checks.some((check: Json) => field(check, "stopped") !== undefined);
 }
 
 /** Replays a model step without calling the model: checks the completions of the recorded reply against the current schema. */

@@ -12,10 +12,9 @@ import {
   type StateSpec,
   type Usage,
 } from "@sluice/core";
-import { addUsage, NO_USAGE, textField } from "@sluice/core/runtime";
+import { addUsage, type LimitHit, NO_USAGE, textField } from "@sluice/core/runtime";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent, shownTools } from "./agent-spec.ts";
-import { capOfChecks, checkLate } from "./agent-steps.ts";
 import { nearWindow } from "./budget.ts";
 import { completionByChoice } from "./choosing/by-choice.ts";
 import { completionByEvents } from "./completion/by-events.ts";
@@ -32,8 +31,8 @@ import {
 } from "./completion/completion.ts";
 import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
-import { type ModelsInUse, modelInUse, modelTurn, type StageModels, type TurnAnswer } from "./model-turn.ts";
-import type { Reply, TurnCall } from "./reply-record.ts";
+import { checkLate, type ModelsInUse, modelInUse, modelTurn, type StageModels, type TurnAnswer } from "./model-turn.ts";
+import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 import { type CallAnswer, callId, progressIn, Transcript } from "./transcript.ts";
 
 /**
@@ -222,8 +221,8 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   } else if (others.length < reply.calls.length) {
     // In order, up to the one that completes the state. Beside other calls, they are checked after those have run.
     const checks = others.length === 0 ? answer.completions : await checkLate({ completion, turn }, reply, scope);
-    const cap = capOfChecks(scope, checks);
-    if (cap !== undefined) return endedWithout(state, turn + 1, cap);
+    const capped = endedByCap(state, turn, checks);
+    if (capped !== undefined) return capped;
     for (const call of reply.calls) {
       if (!completion.own.has(call.tool)) continue;
       const check = checks.find(({ index }) => index === call.index);
@@ -256,11 +255,9 @@ export function endedWithout(
   switch (answer.kind) {
     case "cancelled":
       return cancelled(state, turn, answer.partial);
-    case "limit": {
+    case "limit":
       // The limit was reached before the model was called.
-      const { code, message, limit, detail } = answer.hit;
-      return { status: "failed", code, message, detail: { limit, ...detail }, turns: turn - 1, usage };
-    }
+      return overLimit(answer.hit, { turns: turn - 1, usage });
     case "failed": {
       const { error, tries } = answer;
       const code = error.kind === "context_overflow" ? "context_overflow" : "model";
@@ -269,6 +266,25 @@ export function endedWithout(
       return { status: "failed", code, message, detail, turns: turn, usage };
     }
   }
+}
+
+/** The outcome of a turn whose checks were stopped by a cap; undefined if none was. */
+export function endedByCap(
+  { scope, usage }: Pick<AgentState, "scope" | "usage">,
+  turns: number,
+  checks: readonly CompletionCheck[],
+): ActOutcome | undefined {
+  const [hit] = checks.flatMap((check) => (check.ok ? [] : (check.stopped?.hit ?? [])));
+  if (hit === undefined) return undefined;
+  scope.note({ type: "limit.reached", data: { limit: hit.limit, message: hit.message, ...hit.detail } });
+  return overLimit(hit, { turns, usage });
+}
+
+function overLimit(
+  { code, message, limit, detail }: LimitHit,
+  totals: Pick<ActOutcome, "turns" | "usage">,
+): ActOutcome {
+  return { status: "failed", code, message, detail: { limit, ...detail }, ...totals };
 }
 
 /** A transcript that no longer fits is lost to the next attempt, so its failure says what was done. */

@@ -1,6 +1,6 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import type { ActScope, RunFault, StepCall, Usage } from "@sluice/core";
-import { addUsage, itemKeyOf, type LimitHit, NO_USAGE } from "@sluice/core/runtime";
+import type { ActScope, RunFault, StepCall, StepOptions, Usage } from "@sluice/core";
+import { addUsage, itemKeyOf, type LimitHit, NO_USAGE, parseStoredJson, raceAbort } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { mostOf } from "../models/pricing/prices.ts";
@@ -11,7 +11,7 @@ import { LiveText, maskedCut } from "../secrets/cut-text.ts";
 import type { AgentSpec } from "./agent-spec.ts";
 import {
   backoffStepNames,
-  checkCompletions,
+  completionStepName,
   costOfStep,
   decidesCompletion,
   type ModelStepRecord,
@@ -32,6 +32,7 @@ import {
   encodeReply,
   maskReply,
   type Reply,
+  wasStopped,
 } from "./reply-record.ts";
 import type { Transcript } from "./transcript.ts";
 
@@ -197,6 +198,47 @@ function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promis
   const takes = takesMessages(ctx.attempt, request.turn);
   return steps.run(stepId, ask, { open, cost: costOfStep, takes, decides: decidesCompletion });
 }
+
+/** How a state completes, and its turn. */
+interface CompletingTurn {
+  readonly completion: Completion;
+  readonly turn: number;
+}
+
+/** Checks the own calls of a reply, inside a step. Those whose schemas still work when the attempt has to end do not fit. */
+async function checkCompletions(
+  { completion, turn }: CompletingTurn,
+  reply: Pick<Reply, "calls">,
+  scope: ActScope,
+): Promise<readonly CompletionCheck[]> {
+  const checked = await scope.deadline.timed(scope.signal, (timed) =>
+    raceAbort(timed, completion.check(reply, turn, scope)),
+  );
+  if (checked !== undefined) return checked.value;
+  const message = "was still checked when the state was cancelled, or its time was up";
+  const hit = scope.signal.aborted ? undefined : scope.deadline.exceeded();
+  const stopped = hit === undefined ? {} : { hit };
+  return reply.calls
+    .filter(({ tool }) => completion.own.has(tool))
+    .map(({ index }) => ({ index, ok: false, issues: [{ path: "$", message }], stopped }));
+}
+
+/** The same in a step of its own, of a reply that also calls other tools. */
+export async function checkLate(
+  at: CompletingTurn,
+  reply: Pick<Reply, "calls">,
+  scope: ActScope,
+): Promise<readonly CompletionCheck[]> {
+  return await scope.steps.run(completionStepName(at.turn), () => checkCompletions(at, reply, scope), CHECKS_AGAIN);
+}
+
+/** Replay checks again, unless a check was stopped. */
+const CHECKS_AGAIN: StepOptions = {
+  decides: ({ value }) => {
+    const read = parseStoredJson(value);
+    return !read.ok || !wasStopped(read.value);
+  },
+};
 
 /** Adds the messages received since the previous call, which need a larger reservation. */
 function withMessages(scope: ActScope, trial: ModelAttempt, messages: readonly Message[]): ModelAttempt {

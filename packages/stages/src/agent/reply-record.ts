@@ -1,4 +1,4 @@
-import { type Issue, isJsonObject, type Json } from "@sluice/core";
+import { field, type Issue, isJsonObject, type Json } from "@sluice/core";
 import { isSameJson, type LimitHit, type SecretFilter } from "@sluice/core/runtime";
 import { cleanWord, providerData, usageOf } from "../models/reply/provider-values.ts";
 import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply/reply.ts";
@@ -28,6 +28,11 @@ export type CompletionCheckRecord = { readonly index: number } & (
   | { readonly ok: true; readonly output?: Json }
   | { readonly ok: false; readonly issues: readonly Issue[]; readonly stopped?: Stopped }
 );
+
+/** Whether one of these checks was stopped, by its record. */
+export function wasStopped(checks: Json): boolean {
+  return Array.isArray(checks) && checks.some((check: Json) => field(check, "stopped") !== undefined);
+}
 
 /** Whether all calls of a reply are to these tools. */
 export function callsOnly({ calls }: Pick<Reply, "calls">, tools: ReadonlySet<string>): boolean {

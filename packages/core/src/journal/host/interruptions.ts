@@ -1,5 +1,7 @@
+import { SluiceError } from "../../base/errors.ts";
 import { textField } from "../../base/json.ts";
-import type { Interruption, ReceivedSignal } from "../seam.ts";
+import type { EventDraft } from "../events.ts";
+import type { Interruption, InterruptionListener, ReceivedSignal } from "../seam.ts";
 
 /** The name of the signal to a root by which a person interrupts the run; its payload is `{ reason }`. */
 export const INTERRUPTION_SIGNAL = "interruption";
@@ -107,6 +109,99 @@ export class Interruptions {
     if (this.#isSuspending) this.#suspend();
     this.#over?.resolve();
     this.#over = undefined;
+  }
+}
+
+/** Ends the wait of the program's open step, and aborts its signal. */
+interface ProgramControl {
+  interrupt(reason: SluiceError): void;
+  /** What was interrupted has ended. */
+  continued(): void;
+}
+
+interface Listening {
+  readonly listen: InterruptionListener | undefined;
+  isCalled: boolean;
+}
+
+const NO_EVENTS: readonly EventDraft[] = [];
+
+/** What of one program can be interrupted, and the interruption that waits for its next step. */
+export class ProgramInterruptions {
+  readonly #control: ProgramControl;
+  /** The innermost last; created on first use. */
+  #listening: Listening[] | undefined;
+  #whenWaiting: (() => void) | undefined;
+  /** A field, like the next, since every step reads it. */
+  waiting: Interruption | undefined;
+  /** For the record of the open step. */
+  events = NO_EVENTS;
+
+  constructor(control: ProgramControl) {
+    this.#control = control;
+  }
+
+  /** Whether anyone listens. */
+  get isAwaited(): boolean {
+    return this.#listening?.at(-1)?.listen !== undefined;
+  }
+
+  /** Calls `unheard` for an interruption that arrived for the listener and found it gone. Returns the unsubscriber. */
+  add(listen: InterruptionListener | undefined, unheard: () => void): () => void {
+    const listener: Listening = { listen, isCalled: false };
+    this.#listening ??= [];
+    this.#listening.push(listener);
+    return () => {
+      this.#listening = this.#listening?.filter((each) => each !== listener);
+      if (listener.isCalled) this.#control.continued();
+      const late = this.waiting;
+      this.waiting = undefined;
+      if (late === undefined) return;
+      // A second one is part of the first. Otherwise it came too late: what it was for has ended by itself.
+      if (listener.isCalled) listen?.(late);
+      else unheard();
+    };
+  }
+
+  /** `isWorking`: there is an open step, which it interrupts. */
+  arrive(interruption: Interruption, isWorking: boolean): void {
+    this.waiting = interruption;
+    if (isWorking) this.pass();
+    else this.#whenWaiting?.();
+  }
+
+  whenWaiting(listener: () => void): () => void {
+    this.#whenWaiting = listener;
+    if (this.waiting !== undefined) listener();
+    return () => {
+      this.#whenWaiting = undefined;
+    };
+  }
+
+  /** Passes on the one that waits, if there is one. */
+  pass(): void {
+    const interruption = this.waiting;
+    this.waiting = undefined;
+    if (interruption !== undefined) this.events = [...this.events, ...this.call(interruption)];
+  }
+
+  /** Calls the listener, also as it was called when a recorded step was executed. Returns its events. */
+  call(interruption: Interruption): readonly EventDraft[] {
+    // A record of an earlier version may be one of an execution that another one had suspended.
+    const listener = this.#listening?.findLast(({ listen }) => listen !== undefined);
+    if (listener?.listen === undefined) return NO_EVENTS;
+    listener.isCalled = true;
+    const { reason } = interruption;
+    const message = reason === "" ? "interrupted" : `interrupted: ${reason}`;
+    this.#control.interrupt(new SluiceError("Cancellation", "interrupted", message));
+    return listener.listen(interruption);
+  }
+
+  /** The events for the record, which no later record has again. */
+  takeEvents(): readonly EventDraft[] {
+    const { events } = this;
+    this.events = NO_EVENTS;
+    return events;
   }
 }
 

@@ -38,7 +38,7 @@ import {
   stopOnFailure,
   waitForSignal,
 } from "./active-run.ts";
-import { INTERRUPTION_SIGNAL } from "./interruptions.ts";
+import { INTERRUPTION_SIGNAL, ProgramInterruptions } from "./interruptions.ts";
 import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
 import { checkChildren, runChildren } from "./run-children.ts";
 
@@ -66,10 +66,6 @@ interface Step<V, T> {
   /** Converts the recorded value to what the program gets, now and on resume. */
   hand(value: V): T;
 }
-interface Interruptible {
-  readonly listen: InterruptionListener | undefined;
-  isCalled: boolean;
-}
 type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open" | "until">;
 
 /** Numbers the steps of one program, records their values, and returns recorded ones. */
@@ -93,13 +89,7 @@ export class ProgramRunner implements StepRunner {
   #settling: Promise<unknown> | undefined;
   #fault: { readonly thrown: unknown } | undefined;
   #ended = false;
-  /** Those who can be interrupted, the innermost last; created on first use. */
-  #listeners: Interruptible[] | undefined;
-  /** Waits for a step. */
-  #interruption: Interruption | undefined;
-  #whenInterrupted: (() => void) | undefined;
-  /** Events of an interruption, for the record of the open step. */
-  #interruptionEvents: readonly EventDraft[] = NO_EVENTS;
+  readonly #interruptions: ProgramInterruptions;
   /** Whether the open step is executed: it is not read, and its result is not being appended. */
   #isWorking = false;
   #runsChildren = false;
@@ -111,6 +101,7 @@ export class ProgramRunner implements StepRunner {
     this.runId = run.at.runId;
     this.incarnation = run.at.incarnation;
     this.signal = run.control.signal;
+    this.#interruptions = new ProgramInterruptions(run.control);
     if (run.recorded.left) run.tree.recovery?.join(this);
   }
 
@@ -277,39 +268,22 @@ export class ProgramRunner implements StepRunner {
   }
 
   get canBeInterrupted(): boolean {
-    return this.#listeners?.at(-1)?.listen !== undefined && !this.#runsChildren && !this.#isHeld;
+    return this.#interruptions.isAwaited && !this.#runsChildren && !this.#isHeld;
   }
 
   interruptible(listen: InterruptionListener | undefined): () => void {
-    const { control, tree } = this.#run;
-    const listener: Interruptible = { listen, isCalled: false };
-    this.#listeners ??= [];
-    this.#listeners.push(listener);
-    tree.interruptions.continues(this);
-    return () => {
-      this.#listeners = this.#listeners?.filter((each) => each !== listener);
-      if (listener.isCalled) control.continued();
-      const late = this.#interruption;
-      this.#interruption = undefined;
-      if (late === undefined) return;
-      // A second one is part of the first. Otherwise it came too late: what it was for has ended by itself.
-      if (listener.isCalled) listen?.(late);
-      else tree.interruptions.rest(this);
-    };
+    const { interruptions } = this.#run.tree;
+    const remove = this.#interruptions.add(listen, () => interruptions.rest(this));
+    interruptions.continues(this);
+    return remove;
   }
 
   interrupt(interruption: Interruption): void {
-    this.#interruption = interruption;
-    if (this.#isWorking) this.#passInterruption();
-    else this.#whenInterrupted?.();
+    this.#interruptions.arrive(interruption, this.#isWorking);
   }
 
   whenInterrupted(listener: () => void): () => void {
-    this.#whenInterrupted = listener;
-    if (this.#interruption !== undefined) listener();
-    return () => {
-      this.#whenInterrupted = undefined;
-    };
+    return this.#interruptions.whenWaiting(listener);
   }
 
   suspend(): Promise<never> {
@@ -333,39 +307,13 @@ export class ProgramRunner implements StepRunner {
 
   #interruptNow(): void {
     this.#run.tree.interruptions.check();
-    if (this.#interruption !== undefined) this.#passInterruption();
-  }
-
-  #passInterruption(): void {
-    const interruption = this.#interruption;
-    this.#interruption = undefined;
-    if (interruption === undefined) return;
-    const events = this.#callListener(interruption);
-    this.#interruptionEvents = [...this.#interruptionEvents, ...events];
-  }
-
-  #callListener(interruption: Interruption): readonly EventDraft[] {
-    // A record of an earlier version may be one of an execution that another one had suspended.
-    const listener = this.#listeners?.findLast(({ listen }) => listen !== undefined);
-    if (listener?.listen === undefined) return NO_EVENTS;
-    listener.isCalled = true;
-    const { reason } = interruption;
-    const message = reason === "" ? "interrupted" : `interrupted: ${reason}`;
-    this.#run.control.interrupt(new SluiceError("Cancellation", "interrupted", message));
-    return listener.listen(interruption);
+    this.#interruptions.pass();
   }
 
   /** Calls the listener as it was called when this step was executed. */
   #interruptedBefore(done: JournalRecord): void {
     const interruption = interruptionIn(this.runId, done);
-    if (interruption === undefined) return;
-    this.#callListener(interruption);
-  }
-
-  #withInterruption(events: readonly EventDraft[]): readonly EventDraft[] {
-    const own = this.#interruptionEvents;
-    this.#interruptionEvents = NO_EVENTS;
-    return [...events, ...own];
+    if (interruption !== undefined) this.#interruptions.call(interruption);
   }
 
   emit(channel: string, chunk: Json): void {
@@ -442,7 +390,7 @@ export class ProgramRunner implements StepRunner {
       if (isWaiting && !this.recovering) await this.recovered();
       this.#isWorking = true;
       // Written out, since every step comes here and few runs are ever interrupted.
-      if (this.#run.tree.interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
+      if (this.#run.tree.interruptions.pending || this.#interruptions.waiting !== undefined) this.#interruptNow();
       if (this.#run.tree.interruptions.isUnderWay) await this.#interruptionOver();
       const openRecord = known?.open;
       const opened =
@@ -454,7 +402,8 @@ export class ProgramRunner implements StepRunner {
       // An interruption that arrives while the result is appended is no part of the record, so it waits for the next step.
       this.#isWorking = false;
       const own = step.call?.events ?? step.events?.(value) ?? NO_EVENTS;
-      const events = this.#interruptionEvents === NO_EVENTS ? own : this.#withInterruption(own);
+      const isInterrupted = this.#interruptions.events.length > 0;
+      const events = isInterrupted ? [...own, ...this.#interruptions.takeEvents()] : own;
       const cost = step.cost?.(value);
       // A run that has slept works unattended: if its process dies now, it is due at once.
       const wakeAt = step.until === undefined ? undefined : 0;
@@ -497,7 +446,7 @@ export class ProgramRunner implements StepRunner {
       await this.#untilStopped(interruptions.over);
       this.#isHeld = false;
       if (this.#run.control.stopped !== undefined) throw this.#run.control.stopped;
-      if (interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
+      if (interruptions.pending || this.#interruptions.waiting !== undefined) this.#interruptNow();
     }
   }
 

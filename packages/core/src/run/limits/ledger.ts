@@ -26,6 +26,12 @@ export function usdOf(nano: number): number {
   return nano / NANO;
 }
 
+/** US dollars as text: with cents from a dollar on, with more digits below. */
+export function usdText(usd: number): string {
+  if (usd >= 1) return `$${usd.toFixed(2)}`;
+  return `$${usd.toFixed(usd >= 0.01 ? 4 : 9).replace(/\.?0+$/, "")}`;
+}
+
 /** A ledger that starts with what is already spent in another. */
 export function createLedger(from?: Ledger): Ledger {
   const account = (before?: Account): Account => ({ ...(before ?? { spent: 0, unknown: false }), reserved: 0 });

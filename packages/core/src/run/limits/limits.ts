@@ -1,6 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
-import { usdText } from "../../base/money.ts";
 import type { Usage } from "../../definition/result.ts";
 import type { Caps, RunLimits } from "../../definition/state-rules.ts";
 import type { StepCost } from "../../journal/seam.ts";
@@ -15,6 +14,7 @@ import {
   type RecordedCosts,
   spend,
   usdOf,
+  usdText,
 } from "./ledger.ts";
 
 /** The spending and the running time of a root run, all its states and children included. */

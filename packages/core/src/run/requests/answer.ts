@@ -80,15 +80,18 @@ interface AskingRun {
   };
 }
 
+/** Makes events of what asks. */
+type RequestJournal = { event(type: EventType, data: JsonObject): EventDraft };
+
 /**
  * Offers an open request and waits for its answer. A caller that holds a concurrency slot has to release it. An approval or a value
- * that was given while an earlier process waited proves nothing in this one, which asks again; `event` makes the events for that.
+ * that was given while an earlier process waited proves nothing in this one, which asks again.
  * Undefined if the run is cancelled first, or at the deadline `until` in epoch milliseconds.
  */
 export async function awaitAnswer(
   { steps, deps }: AskingRun,
   request: OpenRequest,
-  event: (type: EventType, data: JsonObject) => EventDraft,
+  journal: RequestJournal,
   until?: number,
 ): Promise<ReceivedSignal | undefined> {
   const { people, secrets, answers } = deps;
@@ -101,7 +104,7 @@ export async function awaitAnswer(
       const payload = withVerdict(given, secrets.json(given), seal, answers);
       const isOutlived = isEarlier && field(payload, "proof") === "missing" && permits(field(payload, "kind"));
       if (!isOutlived || !isJsonObject(payload)) return { payload, events: [] };
-      return { payload: { ...payload, proof: OUTLIVED }, events: askedAgain(request, event, until) };
+      return { payload: { ...payload, proof: OUTLIVED }, events: askedAgain(request, journal, until) };
     },
     until,
   };
@@ -121,7 +124,7 @@ const OUTLIVED = "outlived";
 /** Closes a request and opens it again, for those who count requests and the time that people take. */
 function askedAgain(
   { requestId, kind, digest, body }: OpenRequest,
-  event: (type: EventType, data: JsonObject) => EventDraft,
+  journal: RequestJournal,
   until: number | undefined,
 ): readonly EventDraft[] {
   const [expired, opened] =
@@ -130,8 +133,8 @@ function askedAgain(
       : (["request.expired", "request.opened"] as const);
   const deadline = until === undefined ? {} : { until };
   return [
-    event(expired, { requestId, cause: "unproven" }),
-    event(opened, { requestId, kind, digest, body, ...deadline }),
+    journal.event(expired, { requestId, cause: "unproven" }),
+    journal.event(opened, { requestId, kind, digest, body, ...deadline }),
   ];
 }
 

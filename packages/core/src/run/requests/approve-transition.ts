@@ -121,7 +121,7 @@ async function answered(
   const digest = digestOf(body);
   const { runId } = of.steps;
   const open: OpenRequest = { requestId, runId, kind: "approveTransition", digest, body, openedAt };
-  const wait = (): ReturnType<typeof awaitAnswer> => awaitAnswer(of, open, (type, data) => request.event(type, data));
+  const wait = (): ReturnType<typeof awaitAnswer> => awaitAnswer(of, open, request);
   const received = await (request.unslotted === undefined ? wait() : request.unslotted(wait));
   const record = async (call: StepCall): Promise<PendingDecision> => {
     if (received === undefined) {

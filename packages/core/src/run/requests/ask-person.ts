@@ -47,9 +47,7 @@ export async function askPerson(attempt: Attempt, { name, question, timeoutMs }:
   const { at: openedAt, body, until } = opened;
   const digest = digestOf(body);
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "humanState", digest, body, openedAt };
-  const received = await slot.withSlotReleased(() =>
-    awaitAnswer(execution, request, (type, data) => journal.event(type, data), until),
-  );
+  const received = await slot.withSlotReleased(() => awaitAnswer(execution, request, journal, until));
   // An answer may arrive while no process runs the run, after the deadline and before the run is resumed.
   const inTime = received === undefined || until === undefined || received.at <= until ? received : undefined;
   const record = (step: StepCall): AskOutcome => {

@@ -224,19 +224,11 @@ export class ActWork {
   }
 
   /** Rejects all further work of the executor. Returns what waits for the interrupts that its calls started, if there are any. */
-  end(): Promise<void> | undefined {
+  end(): Promise<unknown> | undefined {
     this.#closed = true;
     const { detours } = this.#attempt.execution;
-    return this.calls?.handling === undefined && detours.handling === undefined ? undefined : this.#handled();
-  }
-
-  async #handled(): Promise<void> {
-    const { detours } = this.#attempt.execution;
-    // One that is handled may have another one behind it.
-    for (let last: unknown; last !== (this.calls?.handling ?? detours.handling); ) {
-      last = this.calls?.handling ?? detours.handling;
-      await Promise.allSettled([last, detours.handling]);
-    }
+    const handling = [this.calls?.handling, detours.handling].filter((handled) => handled !== undefined);
+    return handling.length === 0 ? undefined : Promise.allSettled(handling);
   }
 
   /** Voids what the executor's calls have not used. Returns the requests that were never settled. */

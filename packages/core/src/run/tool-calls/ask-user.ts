@@ -55,9 +55,7 @@ export async function askQuestion(
 
   const { at: openedAt, digest, body } = opened;
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
-  const received = await slot.withSlotReleased(() =>
-    awaitAnswer(execution, request, (type, data) => journal.event(type, data)),
-  );
+  const received = await slot.withSlotReleased(() => awaitAnswer(execution, request, journal));
   const answered = (step: StepCall): ExecutedCall => {
     if (received === undefined) {
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));

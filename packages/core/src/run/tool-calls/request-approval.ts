@@ -33,9 +33,7 @@ export async function recordApprovals(
       body,
       openedAt: execution.deps.clock.now(),
     };
-    const received = await slot.withSlotReleased(() =>
-      awaitAnswer(execution, request, (type, data) => journal.event(type, data)),
-    );
+    const received = await slot.withSlotReleased(() => awaitAnswer(execution, request, journal));
     const answer = received && readAnswer(received);
     answered.push({ ...one, answer, received });
     // The journal accepts one answer, so an approval of another digest closes the request too.

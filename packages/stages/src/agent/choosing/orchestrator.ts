@@ -13,11 +13,10 @@ import {
 import { addUsage, issuesText, NO_USAGE, textField } from "@sluice/core/runtime";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
-import { capOfChecks, checkLate } from "../agent-steps.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
-import { cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
+import { cancelled, endedByCap, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import type { ModelCaller } from "../model-call.ts";
-import { type ModelsInUse, modelInUse, modelTurn, type StageModels } from "../model-turn.ts";
+import { checkLate, type ModelsInUse, modelInUse, modelTurn, type StageModels } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
 import { type CallAnswer, callId } from "../transcript.ts";
 import { Conversation } from "./conversation.ts";
@@ -136,8 +135,8 @@ async function choose(work: Work): Promise<ActOutcome> {
       continue;
     }
     const checks = await checksOf(work, turn, answer.completions, reply);
-    const cap = capOfChecks(scope, checks);
-    if (cap !== undefined) return endedWithout(work, turn + 1, cap);
+    const capped = endedByCap(work, turn, checks);
+    if (capped !== undefined) return capped;
     const settled = settle(work, turn, reply, checks);
     conversation.results(reply.calls, settled.answers, turn);
     last = settled.rejected ?? last;

@@ -165,8 +165,9 @@ async function offer(options: LinkOptions, link: Link, known: McpStart["secrets"
 
 /** An announcement that arrived while the process was busy, such as with a search of the workspace, is read first. */
 async function arrivedIsRead(): Promise<void> {
+  await setImmediate();
   // A pipe hands what it has read to its reader in the next turn.
-  for (const _turn of [1, 2]) await setImmediate();
+  await setImmediate();
 }
 
 function toolOf({ settings: { config }, clock }: LinkOptions, tool: OfferedTool, call: Call): Tool {
